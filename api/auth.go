@@ -1,0 +1,40 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/paylatch/paylatch/internal/tenant"
+)
+
+const tenantKey = "tenant"
+
+func who(c *gin.Context) tenant.Identified { return c.MustGet(tenantKey).(tenant.Identified) }
+
+// authenticate finds the tenant of the request's API key.
+func (s *server) authenticate(c *gin.Context) {
+	key, ok := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
+	if !ok || key == "" || len(c.Request.Header.Values("Authorization")) > 1 {
+		s.unauthorized(c, "send one header Authorization: Bearer <api key>")
+		return
+	}
+	identified, err := tenant.Identify(c.Request.Context(), s.Engine, key)
+	if errors.Is(err, tenant.ErrUnknown) {
+		s.unauthorized(c, "the API key is not known, or was revoked")
+		return
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Set(tenantKey, identified)
+	c.Next()
+}
+
+func (s *server) unauthorized(c *gin.Context, detail string) {
+	c.Header("WWW-Authenticate", `Bearer realm="paylatch"`)
+	s.fail(c, newProblem(http.StatusUnauthorized, "unauthorized", detail))
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/payment"
+)
+
+type eventBody struct {
+	ID            int64              `json:"id"`
+	EventKey      string             `json:"event_key"`
+	Channel       string             `json:"channel"`
+	Account       string             `json:"account"`
+	Kind          channel.Kind       `json:"kind"`
+	OutTradeNo    string             `json:"out_trade_no"`
+	TransactionID string             `json:"transaction_id"`
+	Amount        *int64             `json:"amount"`
+	Currency      *string            `json:"currency"`
+	OccurredAt    *time.Time         `json:"occurred_at,omitempty"`
+	State         payment.EventState `json:"state"`
+	Outcome       *payment.Outcome   `json:"outcome"`
+	Reason        string             `json:"reason,omitempty"`
+	ConflictsWith *int64             `json:"conflicts_with,omitempty"`
+	JournalKey    *string            `json:"journal_key,omitempty"`
+	ReceivedAt    time.Time          `json:"received_at"`
+	StateSince    time.Time          `json:"state_since"`
+}
+
+func newEventBody(e payment.Event) eventBody {
+	return eventBody{
+		ID: e.ID, EventKey: e.Key, Channel: e.Channel, Account: e.Account, Kind: e.Kind, OutTradeNo: e.OutTradeNo,
+		TransactionID: e.TransactionID, Amount: e.Amount, Currency: e.Currency, OccurredAt: e.OccurredAt,
+		State: e.State, Outcome: e.Outcome, Reason: e.Reason, ConflictsWith: e.ConflictsWith,
+		JournalKey: e.JournalKey, ReceivedAt: e.ReceivedAt, StateSince: e.StateSince,
+	}
+}
+
+func (s *server) listEvents(c *gin.Context) {
+	p, err := readPage(c)
+	filter := payment.EventFilter{OutTradeNo: c.Query("out_trade_no"), Before: p.before, Limit: p.limit + 1}
+	if err == nil {
+		filter.State, err = queryOneOf(c, "state", payment.EventStates())
+	}
+	if err == nil && (!utf8.ValidString(filter.OutTradeNo) || strings.ContainsRune(filter.OutTradeNo, 0)) {
+		err = badRequest("out_trade_no_invalid", "out_trade_no is not text")
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	events, err := s.Orders.Events(c.Request.Context(), who(c).TenantID, filter)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, newList(events, p, func(e payment.Event) int64 { return e.ID }, newEventBody))
+}
+
+// eventID reads the path's id; what is not a number names no event.
+func eventID(c *gin.Context) (int64, error) {
+	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	if err != nil {
+		return 0, payment.ErrEventNotFound
+	}
+	return id, nil
+}
+
+func (s *server) getEvent(c *gin.Context) {
+	id, err := eventID(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.showEvent(c, id)
+}
+
+func (s *server) showEvent(c *gin.Context, id int64) {
+	e, err := s.Orders.Event(c.Request.Context(), who(c).TenantID, id)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, newEventBody(e))
+}
+
+// replayEvent takes the event's stored body through the entry again and shows what stands under its key now.
+func (s *server) replayEvent(c *gin.Context) {
+	id, err := eventID(c)
+	if err == nil {
+		err = readJSON(c, &struct{}{}, true)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	results, err := s.Entry.Replay(c.Request.Context(), who(c).TenantID, id)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.showEvent(c, results[0].EventID)
+}
+
+const maxReason = 500 // characters
+
+// exitEvent takes a parked event out by one of the operator's exits; both want a reason.
+func (s *server) exitEvent(exit func(ctx context.Context, tenantID string, id int64, reason string) (payment.Event, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		id, err := eventID(c)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		var body struct {
+			Reason string `json:"reason"`
+		}
+		if err := readJSON(c, &body, false); err != nil {
+			s.fail(c, err)
+			return
+		}
+		if reason := strings.TrimSpace(body.Reason); reason == "" || utf8.RuneCountInString(reason) > maxReason || strings.ContainsRune(reason, 0) {
+			s.fail(c, badRequest("reason_invalid", "reason must say why, in 1 to 500 characters"))
+			return
+		}
+		e, err := exit(c.Request.Context(), who(c).TenantID, id, body.Reason)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		c.JSON(http.StatusOK, newEventBody(e))
+	}
+}

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/money"
+	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/strictjson"
+	"github.com/paylatch/paylatch/workflows"
+)
+
+// Limits of a payment's fields.
+const (
+	maxDescription = 256         // characters
+	maxMethod      = 32          // characters
+	maxMetadata    = 16 << 10    // bytes of JSON
+	maxExpiry      = 366 * 86400 // seconds
+)
+
+// numberPattern is what a merchant's number may be.
+var numberPattern = regexp.MustCompile(`^[A-Za-z0-9_.|*-]{1,64}$`)
+
+type paymentRequest struct {
+	OutTradeNo       string          `json:"out_trade_no"`
+	Amount           *int64          `json:"amount"`
+	Currency         string          `json:"currency"`
+	Description      string          `json:"description"`
+	Channel          string          `json:"channel"`
+	Account          string          `json:"account"`
+	Method           string          `json:"method"`
+	ExpiresInSeconds *int64          `json:"expires_in_seconds"`
+	Metadata         json.RawMessage `json:"metadata"`
+}
+
+// valid checks every field and gives the request in the form that is stored and compared.
+func (r paymentRequest) valid() (payment.Request, error) {
+	if !numberPattern.MatchString(r.OutTradeNo) {
+		return payment.Request{}, badRequest("out_trade_no_invalid", "out_trade_no is 1 to 64 of letters, digits and _-.|*")
+	}
+	if r.Amount == nil || *r.Amount <= 0 {
+		return payment.Request{}, badRequest("amount_invalid", "amount must be a whole number above 0, in minor units of the currency")
+	}
+	if _, err := money.Exponent(r.Currency); err != nil {
+		return payment.Request{}, badRequest("currency_unknown", "currency must be an ISO 4217 code in upper case, such as CNY")
+	}
+	for _, f := range []struct {
+		name, value string
+		max         int
+	}{{"description", r.Description, maxDescription}, {"method", r.Method, maxMethod}, {"channel", r.Channel, 64}, {"account", r.Account, 64}} {
+		if utf8.RuneCountInString(f.value) > f.max || strings.ContainsRune(f.value, 0) {
+			return payment.Request{}, badRequest(fieldCode(f.name), fmt.Sprintf("%s has at most %d characters and no NUL", f.name, f.max))
+		}
+	}
+	if r.Account != "" && r.Channel == "" {
+		return payment.Request{}, badRequest("channel_invalid", "an account needs its channel")
+	}
+	if r.ExpiresInSeconds != nil && (*r.ExpiresInSeconds < 1 || *r.ExpiresInSeconds > maxExpiry) {
+		return payment.Request{}, badRequest("expires_in_seconds_invalid", fmt.Sprintf("expires_in_seconds is 1 to %d", maxExpiry))
+	}
+	metadata, err := canonicalObject(r.Metadata)
+	if err != nil {
+		return payment.Request{}, err
+	}
+	return payment.Request{
+		OutTradeNo: r.OutTradeNo, Amount: *r.Amount, Currency: r.Currency, Description: r.Description,
+		Channel: r.Channel, Account: r.Account, Method: r.Method, ExpiresIn: r.ExpiresInSeconds, Metadata: metadata,
+	}, nil
+}
+
+// canonicalObject gives one text to all JSON of the same meaning: keys sorted, no white space, numbers as written.
+func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return json.RawMessage("{}"), nil
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.UseNumber()
+	var object map[string]any
+	if err := dec.Decode(&object); err != nil {
+		return nil, badRequest("metadata_invalid", "metadata must be a JSON object")
+	}
+	canonical, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("canonical metadata: %w", err)
+	}
+	if len(canonical) > maxMetadata {
+		return nil, badRequest("metadata_invalid", fmt.Sprintf("metadata has at most %d bytes", maxMetadata))
+	}
+	return canonical, strictjson.Check(canonical)
+}
+
+type paymentBody struct {
+	OutTradeNo     string          `json:"out_trade_no"`
+	State          payment.State   `json:"state"`
+	Amount         int64           `json:"amount"`
+	Currency       string          `json:"currency"`
+	Description    string          `json:"description"`
+	Channel        string          `json:"channel,omitempty"`
+	Account        string          `json:"account,omitempty"`
+	Method         string          `json:"method,omitempty"`
+	Metadata       json.RawMessage `json:"metadata"`
+	RefundState    string          `json:"refund_state"`
+	RefundedAmount int64           `json:"refunded_amount"`
+	CloseReason    *string         `json:"close_reason,omitempty"`
+	CreatedAt      time.Time       `json:"created_at"`
+	ExpiresAt      time.Time       `json:"expires_at"`
+	PaidAt         *time.Time      `json:"paid_at,omitempty"`
+	ShippedAt      *time.Time      `json:"shipped_at,omitempty"`
+	CompletedAt    *time.Time      `json:"completed_at,omitempty"`
+	ClosedAt       *time.Time      `json:"closed_at,omitempty"`
+	WorkflowID     string          `json:"workflow_id"`
+	TemporalUI     string          `json:"temporal_ui,omitempty"`
+}
+
+// paymentDetail is a payment with what channels reported about it.
+type paymentDetail struct {
+	paymentBody
+	Events      []eventBody `json:"events"`
+	JournalKeys []string    `json:"journal_keys"`
+}
+
+func (s *server) paymentBody(p payment.Payment) paymentBody {
+	id := workflows.PaymentID(p.TenantID, p.OutTradeNo)
+	return paymentBody{
+		OutTradeNo: p.OutTradeNo, State: p.State, Amount: p.Amount, Currency: p.Currency, Description: p.Description,
+		Channel: p.Channel, Account: p.Account, Method: p.Method, Metadata: p.Metadata,
+		RefundState: p.RefundState, RefundedAmount: p.RefundedAmount, CloseReason: p.CloseReason,
+		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt, ShippedAt: p.ShippedAt,
+		CompletedAt: p.CompletedAt, ClosedAt: p.ClosedAt,
+		WorkflowID: id, TemporalUI: s.WorkflowURL(id),
+	}
+}
+
+func (s *server) createPayment(c *gin.Context) {
+	var body paymentRequest
+	if err := readJSON(c, &body, false); err != nil {
+		s.fail(c, err)
+		return
+	}
+	request, err := body.valid()
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	tenantID := who(c).TenantID
+	p, created, err := s.Orders.Create(c.Request.Context(), tenantID, request, time.Now())
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	// Events may have come before their order. The order is made: an error here is made up for by the re-drive.
+	if err := s.Entry.OrderCreated(c.Request.Context(), tenantID, p.OutTradeNo); err != nil {
+		s.log.Warn("events that came before their order wait for the re-drive", zap.String("tenant", tenantID),
+			zap.String("order", p.OutTradeNo), zap.Error(err))
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	s.showPayment(c, status, p)
+}
+
+func (s *server) getPayment(c *gin.Context) {
+	p, err := s.Orders.Get(c.Request.Context(), who(c).TenantID, c.Param("out_trade_no"))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.showPayment(c, http.StatusOK, p)
+}
+
+func (s *server) movePayment(move func(ctx context.Context, tenantID, outTradeNo string) (payment.Payment, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := readJSON(c, &struct{}{}, true); err != nil {
+			s.fail(c, err)
+			return
+		}
+		p, err := move(c.Request.Context(), who(c).TenantID, c.Param("out_trade_no"))
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		s.showPayment(c, http.StatusOK, p)
+	}
+}
+
+func (s *server) showPayment(c *gin.Context, status int, p payment.Payment) {
+	events, err := s.Orders.Events(c.Request.Context(), p.TenantID, payment.EventFilter{OutTradeNo: p.OutTradeNo, Limit: maxLimit})
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	detail := paymentDetail{paymentBody: s.paymentBody(p), Events: []eventBody{}, JournalKeys: []string{}}
+	for _, e := range events {
+		detail.Events = append(detail.Events, newEventBody(e))
+		if e.JournalKey != nil {
+			detail.JournalKeys = append(detail.JournalKeys, *e.JournalKey)
+		}
+	}
+	c.JSON(status, detail)
+}
+
+func (s *server) listPayments(c *gin.Context) {
+	p, err := readPage(c)
+	filter := payment.Filter{Channel: c.Query("channel"), Before: p.before, Limit: p.limit + 1}
+	if err == nil {
+		filter.State, err = queryOneOf(c, "state", payment.States())
+	}
+	if err == nil {
+		filter.From, err = queryTime(c, "from")
+	}
+	if err == nil {
+		filter.To, err = queryTime(c, "to")
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	payments, err := s.Orders.List(c.Request.Context(), who(c).TenantID, filter)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, newList(payments, p, func(p payment.Payment) int64 { return p.ID }, s.paymentBody))
+}

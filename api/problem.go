@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/ledger"
+	"github.com/paylatch/paylatch/internal/payment"
+)
+
+// problem is an error as the client sees it (RFC 9457). Code is stable and meant for programs.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+
+func newProblem(status int, code, detail string) *problem {
+	return &problem{"about:blank", http.StatusText(status), status, code, detail}
+}
+
+func badRequest(code, detail string) *problem { return newProblem(http.StatusBadRequest, code, detail) }
+
+// known maps the errors of the packages below to what the client sees. Every error that a handler returns passes here.
+var known = []struct {
+	err    error
+	status int
+	code   string
+}{
+	{payment.ErrNotFound, http.StatusNotFound, "payment_not_found"},
+	{payment.ErrNumberReused, http.StatusUnprocessableEntity, "out_trade_no_reused"},
+	{payment.ErrAlreadyPaid, http.StatusConflict, "already_paid"},
+	{payment.ErrIllegalMove, http.StatusConflict, "illegal_move"},
+	{payment.ErrUnknownAccount, http.StatusNotFound, "channel_account_not_found"},
+	{payment.ErrAmbiguousAccount, http.StatusBadRequest, "channel_account_ambiguous"},
+	{payment.ErrEventNotFound, http.StatusNotFound, "event_not_found"},
+	{payment.ErrNotParked, http.StatusConflict, "event_not_parked"},
+	{payment.ErrNothingToBook, http.StatusConflict, "nothing_to_book"},
+	{payment.ErrAlreadyBooked, http.StatusConflict, "already_booked"},
+	{ledger.ErrNoAccount, http.StatusNotFound, "account_not_found"},
+}
+
+// problemOf never shows an inner error's text unless it is one of the known ones: others may quote a query or an address.
+func problemOf(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return newProblem(k.status, k.code, k.err.Error())
+		}
+	}
+	if away(err) {
+		return newProblem(http.StatusServiceUnavailable, "unavailable", "the database does not answer; try again")
+	}
+	return newProblem(http.StatusInternalServerError, "internal", "something failed on our side; the log has it under the request id")
+}
+
+// away tells whether the database could not be reached or is shutting down, rather than refusing what we asked.
+func away(err error) bool {
+	var connect *pgconn.ConnectError
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &connect), errors.Is(err, context.DeadlineExceeded), pgconn.SafeToRetry(err), pgconn.Timeout(err):
+		return true
+	case errors.As(err, &pg):
+		return pg.Code[:2] == "08" || pg.Code[:2] == "53" || pg.Code[:2] == "57"
+	}
+	return false
+}
+
+func (s *server) fail(c *gin.Context, err error) {
+	p := problemOf(err)
+	if p.Status >= 500 {
+		s.log.Error("request failed", zap.String("request_id", requestID(c)), zap.String("route", c.FullPath()), zap.Error(err))
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		c.Header("Retry-After", "1")
+	}
+	c.Abort()
+	c.Header("Content-Type", "application/problem+json")
+	c.JSON(p.Status, p)
+}

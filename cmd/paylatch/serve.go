@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/api"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/internal/payment"
+)
+
+type serveCommand struct {
+	databaseFlags
+	keyFlags
+	logFlags
+	HTTP           string `help:"Address to listen on." name:"http" default:"127.0.0.1:8080" env:"PAYLATCH_HTTP" placeholder:"ADDRESS"`
+	APIDatabaseURL string `help:"PostgreSQL as the role paylatch_api (row-level security)." name:"api-database-url" env:"PAYLATCH_API_DATABASE_URL" placeholder:"URL"`
+	TemporalUI     string `help:"Base URL of the Temporal UI, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
+}
+
+func (c *serveCommand) Run(ctx context.Context) error {
+	log := c.logger()
+	dev, err := c.dev()
+	if err != nil {
+		return err
+	}
+	box, err := c.box(c.Data)
+	if err != nil {
+		return err
+	}
+	engineDB, err := c.open()
+	if err != nil {
+		return err
+	}
+	apiURL := c.APIDatabaseURL
+	if apiURL == "" && c.Data != "" {
+		apiURL = dev.APIDatabaseURL
+	}
+	if apiURL == "" {
+		return errors.New("no database for the merchants' API: set PAYLATCH_API_DATABASE_URL (the role paylatch_api), or --data to use a running paylatch dev")
+	}
+	apiDB, err := database.Open(apiURL, c.Connections)
+	if err != nil {
+		return err
+	}
+	defer apiDB.Close()
+	h, err := newHouse(engineDB, box, dev.Temporal, log)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if err := refuseUnsafe(ctx, engineDB, log); err != nil {
+		return err
+	}
+	return api.Serve(ctx, c.HTTP, h.handler(apiDB, firstOf(c.TemporalUI, dev.TemporalUI)), func(address string) {
+		log.Info("serving", zap.String("address", address))
+	})
+}
+
+// refuseUnsafe ends a start on a database that would acknowledge what it could lose. A database that is away is no reason:
+// the readiness probe tells, and callbacks are answered 5xx until it is back.
+func refuseUnsafe(ctx context.Context, db *pgxpool.Pool, log *zap.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	err := database.Ready(ctx, db)
+	if errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) {
+		return err
+	}
+	if err != nil {
+		log.Warn("the database does not answer yet", zap.Error(err))
+	}
+	return nil
+}
+
+func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string) http.Handler {
+	return api.Handler(api.Config{
+		Orders:   payment.NewOrders(apiDB),
+		Entry:    h.entry,
+		Books:    h.books,
+		Accounts: h.accounts,
+		API:      apiDB,
+		Engine:   h.engine,
+		DatabaseReady: func(ctx context.Context) error {
+			return errors.Join(database.Ready(ctx, h.engine), pingAPI(ctx, apiDB))
+		},
+		EngineReady: func(ctx context.Context) error { return engine.Healthy(ctx, h.temporal) },
+		WorkflowURL: func(id string) string { return engine.WorkflowURL(temporalUI, h.namespace, id) },
+		Log:         h.log,
+	})
+}
+
+func pingAPI(ctx context.Context, db *pgxpool.Pool) error {
+	if err := db.Ping(ctx); err != nil {
+		return fmt.Errorf("connect as the role of the API: %w", err)
+	}
+	return nil
+}

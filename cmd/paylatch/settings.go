@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/paylatch/paylatch/internal/channel/registry"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/tenant"
+	"github.com/paylatch/paylatch/workflows/start"
+)
+
+// dataFlag lets a command use the settings of a running dev.
+type dataFlag struct {
+	Data string `help:"Use the settings of the paylatch dev that runs with this data directory." placeholder:"DIR" env:"PAYLATCH_DATA"`
+}
+
+// dev reads <data>/dev.json; without --data it is empty.
+func (f dataFlag) dev() (devInfo, error) {
+	if f.Data == "" {
+		return devInfo{}, nil
+	}
+	return readDevInfo(f.Data)
+}
+
+// databaseFlags say where the engine's database is.
+type databaseFlags struct {
+	dataFlag
+	DatabaseURL string `help:"PostgreSQL as the role paylatch_engine: postgres://user:password@host:port/name." env:"PAYLATCH_DATABASE_URL" placeholder:"URL"`
+	Connections int    `help:"Most connections of one pool." default:"16" env:"PAYLATCH_DATABASE_CONNECTIONS"`
+}
+
+func (f databaseFlags) open() (*pgxpool.Pool, error) {
+	dev, err := f.dev()
+	if err != nil {
+		return nil, err
+	}
+	url := firstOf(f.DatabaseURL, dev.DatabaseURL)
+	if url == "" {
+		return nil, errors.New("no database: set PAYLATCH_DATABASE_URL, or --data to use a running paylatch dev")
+	}
+	return database.Open(url, f.Connections)
+}
+
+// keyFlags say where the master key is; the key itself is never a flag.
+type keyFlags struct {
+	MasterKeyFile string `help:"File that holds the master key (or give the key in PAYLATCH_MASTER_KEY)." env:"PAYLATCH_MASTER_KEY_FILE" placeholder:"FILE"`
+}
+
+const (
+	masterKeyEnv  = "PAYLATCH_MASTER_KEY"
+	masterKeyName = "master.key"
+)
+
+func (f keyFlags) box(data string) (*sealed.Box, error) {
+	if key := os.Getenv(masterKeyEnv); key != "" {
+		return sealed.New(key)
+	}
+	path := f.MasterKeyFile
+	if path == "" && data != "" {
+		path = filepath.Join(data, masterKeyName)
+	}
+	if path == "" {
+		return nil, errors.New("no master key: set PAYLATCH_MASTER_KEY or PAYLATCH_MASTER_KEY_FILE (make one with: openssl rand -base64 32)")
+	}
+	key, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the master key: %w", err)
+	}
+	return sealed.New(string(key))
+}
+
+// logFlags say what is logged.
+type logFlags struct {
+	LogLevel zapcore.Level `help:"Least level that is logged: debug, info, warn, error." default:"info" env:"PAYLATCH_LOG_LEVEL"`
+}
+
+// logger writes JSON lines to stderr.
+func (f logFlags) logger() *zap.Logger {
+	return zap.New(jsonCore(zapcore.Lock(os.Stderr), f.LogLevel))
+}
+
+func jsonCore(w zapcore.WriteSyncer, level zapcore.Level) zapcore.Core {
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	return zapcore.NewCore(zapcore.NewJSONEncoder(encoding), w, level)
+}
+
+// house is everything that API and workers stand on, put together once.
+type house struct {
+	engine    *pgxpool.Pool
+	accounts  *tenant.Accounts
+	entry     *payment.Entry
+	books     *payment.Books
+	temporal  client.Client
+	namespace string
+	log       *zap.Logger
+}
+
+func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, temporalAddress string, log *zap.Logger) (*house, error) {
+	options, err := engine.Options(temporalAddress, "", log)
+	if err != nil {
+		return nil, err
+	}
+	temporal, err := engine.Open(options)
+	if err != nil {
+		return nil, err
+	}
+	accounts := tenant.NewAccounts(engineDB, registry.All(), box)
+	return &house{
+		engine:    engineDB,
+		accounts:  accounts,
+		entry:     payment.NewEntry(engineDB, accounts, start.New(temporal), log, payment.DefaultPlan, nil),
+		books:     payment.NewBooks(engineDB, log),
+		temporal:  temporal,
+		namespace: options.Namespace,
+		log:       log,
+	}, nil
+}
+
+func (h *house) close() {
+	h.temporal.Close()
+	h.engine.Close()
+}
+
+// await asks until the answer is nil, telling every few seconds what it waits for. An answer that will not change by
+// waiting ends it.
+func await(ctx context.Context, log *zap.Logger, what string, ask func(context.Context) error) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for attempt := 0; ; attempt++ {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := ask(try)
+		cancel()
+		if err == nil || errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) {
+			return err
+		}
+		if attempt%5 == 0 {
+			log.Warn("waiting for "+what, zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, errors.Join(ctx.Err(), err))
+		case <-tick.C:
+		}
+	}
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// writeSecret writes a file that only its owner may read, whole or not at all.
+func writeSecret(path string, content []byte) error {
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+func toJSON(v any) []byte {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic(err) // only plain structs come here
+	}
+	return append(text, '\n')
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paylatch/paylatch/api"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/worker"
+	"github.com/paylatch/paylatch/workflows"
+)
+
+type workerCommand struct {
+	databaseFlags
+	keyFlags
+	logFlags
+	Queues string `help:"Task queues to serve, such as payments,ledger; all without." env:"PAYLATCH_QUEUES" placeholder:"LIST"`
+	Ops    string `help:"Address for /healthz and /metrics of this worker; none without." env:"PAYLATCH_OPS" placeholder:"ADDRESS"`
+}
+
+func (c *workerCommand) Run(ctx context.Context) error {
+	log := c.logger()
+	queues, err := worker.ParseQueues(c.Queues)
+	if err != nil {
+		return err
+	}
+	dev, err := c.dev()
+	if err != nil {
+		return err
+	}
+	box, err := c.box(c.Data)
+	if err != nil {
+		return err
+	}
+	db, err := c.open()
+	if err != nil {
+		return err
+	}
+	h, err := newHouse(db, box, dev.Temporal, log)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+
+	group, ctx := errgroup.WithContext(ctx)
+	if c.Ops != "" {
+		group.Go(func() error { return api.Serve(ctx, c.Ops, opsHandler(), func(string) {}) })
+	}
+	group.Go(func() error { return h.work(ctx, queues, c.Connections) })
+	return group.Wait()
+}
+
+// work waits for database and engine, then serves the queues until ctx is done.
+func (h *house) work(ctx context.Context, queues []string, connections int) error {
+	if err := await(ctx, h.log, "the database", func(ctx context.Context) error { return database.Ready(ctx, h.engine) }); err != nil {
+		return err
+	}
+	if err := await(ctx, h.log, "Temporal", func(ctx context.Context) error {
+		return engine.Register(ctx, h.temporal, h.namespace, workflows.SearchAttributes())
+	}); err != nil {
+		return err
+	}
+	h.log.Info("working", zap.Strings("queues", queues))
+	return worker.Run(ctx, worker.Config{
+		Client: h.temporal, Queues: queues, Books: h.books, Entry: h.entry, Log: h.log, DatabaseConnections: connections,
+	})
+}
+
+func opsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.Handle("GET /metrics", promhttp.Handler())
+	return mux
+}

@@ -1,0 +1,27 @@
+// Package alert raises what a person must look at: one log line at error level and one counter, both with a stable name.
+package alert
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/zap"
+)
+
+// The names of the alerts. docs/operations.md says what to do about each.
+const (
+	EventParked  = "event_parked"   // an authentic event cannot be booked
+	ParkedTooOld = "parked_overdue" // a parked event has passed its deadline
+	MoneyAside   = "money_in_suspense"
+	Conflict     = "event_conflict"
+)
+
+var raised = promauto.NewCounterVec(prometheus.CounterOpts{
+	Name: "paylatch_alerts_total",
+	Help: "Alerts raised, by name; docs/operations.md says what to do about each.",
+}, []string{"alert"})
+
+// Raise logs the alert and counts it. The fields must hold no secret and no body.
+func Raise(log *zap.Logger, name, message string, fields ...zap.Field) {
+	raised.WithLabelValues(name).Inc()
+	log.Error(message, append(fields, zap.String("alert", name))...)
+}

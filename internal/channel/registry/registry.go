@@ -1,0 +1,14 @@
+// Package registry lists the channels of this build: a new channel is one folder and one line here.
+package registry
+
+import (
+	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/channel/standard"
+)
+
+// All gives every channel.
+func All() channel.Set {
+	return channel.NewSet(
+		standard.Channel{},
+	)
+}

@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Account is an account's state, in minor units of its currency; Available = Balance - Held.
+type Account struct {
+	ID            int64
+	Code          string
+	Currency      string
+	Balance       int64
+	Held          int64
+	Version       int64
+	AllowNegative bool
+	CreatedAt     time.Time
+}
+
+// Available is what can be debited or held.
+func (a Account) Available() int64 { return a.Balance - a.Held }
+
+// Ensure makes the accounts that lines name, where they do not exist.
+func Ensure(ctx context.Context, tx pgx.Tx, tenant string, lines ...Line) error {
+	codes, currencies, _, allow := columns(lines)
+	if _, err := tx.Exec(ctx, ensureAccountsSQL, tenant, codes, currencies, allow); err != nil {
+		return fmt.Errorf("make ledger accounts: %w", err)
+	}
+	return nil
+}
+
+// Find reads one account. Error: [ErrNoAccount].
+func Find(ctx context.Context, tx pgx.Tx, tenant, code, currency string) (Account, error) {
+	rows, err := tx.Query(ctx, `
+SELECT id, code, currency, balance, held, version, allow_negative, created_at
+  FROM ledger_accounts WHERE tenant_id = $1 AND code = $2 AND currency = $3`, tenant, code, currency)
+	if err != nil {
+		return Account{}, fmt.Errorf("read account %s: %w", code, err)
+	}
+	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Account])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Account{}, fmt.Errorf("%w: %s in %s", ErrNoAccount, code, currency)
+	}
+	if err != nil {
+		return Account{}, fmt.Errorf("read account %s: %w", code, err)
+	}
+	return a, nil
+}
+
+// Entry is one line of an account's statement.
+type Entry struct {
+	JournalKey   string
+	Kind         string
+	Amount       int64
+	BalanceAfter int64
+	// Version is the account's version that this entry made: the statement's order and its cursor.
+	Version  int64
+	PostedAt time.Time
+}
+
+//go:embed sql/statement.sql
+var statementSQL string
+
+// Statement lists an account's entries, newest first, before the given version (0: from the newest), at most limit.
+func Statement(ctx context.Context, tx pgx.Tx, accountID, before int64, limit int) ([]Entry, error) {
+	rows, err := tx.Query(ctx, statementSQL, accountID, before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the statement: %w", err)
+	}
+	entries, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
+	if err != nil {
+		return nil, fmt.Errorf("read the statement: %w", err)
+	}
+	return entries, nil
+}

@@ -1,0 +1,189 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/alert"
+	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/ledger"
+	"github.com/paylatch/paylatch/internal/money"
+)
+
+// Journal kinds of this package.
+const (
+	KindCredit   = "payment_credit"
+	KindSuspense = "payment_suspense"
+)
+
+// Books carries out what the entry decided. Locks are taken in one order everywhere: event, payment, accounts by id.
+type Books struct {
+	pool *pgxpool.Pool
+	log  *zap.Logger
+}
+
+// NewBooks takes the engine's pool.
+func NewBooks(pool *pgxpool.Pool, log *zap.Logger) *Books { return &Books{pool, log} }
+
+// Applied says how an event ended and where it left the order.
+type Applied struct {
+	EventState   EventState
+	Outcome      Outcome
+	PaymentState State
+}
+
+// Apply books a RECEIVED event: the order's state, the journal with entries and balances, and the event's end, in one
+// transaction. Called again, at once or years later, it answers what was recorded. Error: [ErrEventNotFound].
+func (b *Books) Apply(ctx context.Context, eventID int64) (Applied, error) {
+	var result Applied
+	var ev Event
+	var settled verdict
+	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+		var err error
+		settled = verdict{}
+		if ev, err = lockEvent(ctx, tx, "e.id = $1", eventID); err != nil {
+			return err
+		}
+		known, err := lockOrder(ctx, tx, ev.TenantID, ev.OutTradeNo)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			result.PaymentState = known.State
+		}
+		if ev.State != Received {
+			result.EventState, result.Outcome = ev.State, deref(ev.Outcome)
+			return nil
+		}
+		// Judged under lock, by the same rules as at the entry: what was true then may not be now.
+		settled = judge(ev.AccountID, reportOf(ev), known)
+		var journal *int64
+		if settled.state == Received {
+			if settled, journal, err = b.carryOut(ctx, tx, ev, known); err != nil {
+				return err
+			}
+			result.PaymentState = known.State
+		}
+		result.EventState, result.Outcome = settled.state, settled.outcome
+		return settle(ctx, tx, ev.ID, settled, journal)
+	})
+	if err != nil {
+		return Applied{}, fmt.Errorf("apply event %d: %w", eventID, err)
+	}
+	b.tell(ev, settled)
+	return result, nil
+}
+
+// carryOut does what a RECEIVED event asks for and leaves the order's new state in known.
+func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order) (verdict, *int64, error) {
+	if ev.Kind == channel.PayClosed {
+		if err := move(ctx, tx, known, Closed, "UPDATE payments SET state = 'CLOSED', close_reason = 'channel', closed_at = now() WHERE id = $1 AND state = 'PENDING'", known.ID); err != nil {
+			return verdict{}, nil, err
+		}
+		return verdict{Done, ClosedOrder, "closed by the channel"}, nil, nil
+	}
+	code, kind := ledger.Merchant, KindCredit
+	v := verdict{Done, Credited, ""}
+	switch known.State {
+	case Pending:
+	case Closed:
+		code, kind = ledger.Suspense, KindSuspense
+		v = verdict{Done, LatePayment, "the order was closed: the money is in suspense"}
+	default:
+		code, kind = ledger.Suspense, KindSuspense
+		v = verdict{Done, SecondPayment, "the order was paid by another transaction: the money is in suspense"}
+	}
+	journal, posted, err := b.receive(ctx, tx, ev, code, kind)
+	if err != nil {
+		return verdict{}, nil, err
+	}
+	if !posted {
+		return park(Conflict, "journal %s of this transaction is there already", creditKey(ev)), &journal, nil
+	}
+	if known.State == Pending {
+		err = move(ctx, tx, known, Paid, "UPDATE payments SET state = 'PAID', paid_at = now(), credit_journal_id = $2 WHERE id = $1 AND state = 'PENDING'", known.ID, journal)
+	}
+	return v, &journal, err
+}
+
+// receive posts the received amount from the channel to one of the tenant's accounts. Its key allows one such journal per
+// channel transaction, wherever the money goes.
+func (b *Books) receive(ctx context.Context, tx pgx.Tx, ev Event, code, kind string) (journal int64, posted bool, err error) {
+	return ledger.Post(ctx, tx, ledger.Journal{
+		TenantID: ev.TenantID,
+		Key:      creditKey(ev),
+		Kind:     kind,
+		Lines: []ledger.Line{
+			{Code: ledger.ChannelCode(ev.Channel, ev.Account), Currency: *ev.Currency, Amount: -*ev.Amount, AllowNegative: true},
+			{Code: code, Currency: *ev.Currency, Amount: *ev.Amount},
+		},
+	})
+}
+
+// creditKey is the journal key of the money that one channel transaction brought.
+func creditKey(ev Event) string {
+	return "received:" + strconv.FormatInt(ev.AccountID, 10) + ":" + ev.TransactionID
+}
+
+// move runs a guarded update under the order's lock, where anything but one row is a fault of ours.
+func move(ctx context.Context, tx pgx.Tx, known *order, to State, update string, args ...any) error {
+	tag, err := tx.Exec(ctx, update, args...)
+	if err != nil {
+		return fmt.Errorf("move the order to %s: %w", to, err)
+	}
+	if tag.RowsAffected() != 1 {
+		return fmt.Errorf("move the order from %s to %s: %d rows, though its row is locked", known.State, to, tag.RowsAffected())
+	}
+	known.State = to
+	return nil
+}
+
+func settle(ctx context.Context, tx pgx.Tx, eventID int64, v verdict, journal *int64) error {
+	tag, err := tx.Exec(ctx, settleEventSQL, eventID, v.state, v.outcome, v.reason, journal, time.Now())
+	if err != nil {
+		return fmt.Errorf("settle the event: %w", err)
+	}
+	if tag.RowsAffected() != 1 {
+		return errors.New("settle the event: it is settled, though its row is locked")
+	}
+	return nil
+}
+
+// lockOrder reads an order and keeps others from moving it until the transaction ends; nil if there is none.
+func lockOrder(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string) (*order, error) {
+	rows, err := tx.Query(ctx, "SELECT id, amount, currency, account_id, state FROM payments WHERE tenant_id = $1 AND out_trade_no = $2 FOR UPDATE", tenantID, outTradeNo)
+	if err != nil {
+		return nil, fmt.Errorf("lock the order: %w", err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[order])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the order: %w", err)
+	}
+	return found, nil
+}
+
+func (b *Books) tell(ev Event, v verdict) {
+	if v.state == "" {
+		return // settled before
+	}
+	log := b.log.With(zap.String("tenant", ev.TenantID), zap.String("order", ev.OutTradeNo), zap.Int64("event", ev.ID), zap.String("outcome", string(v.outcome)))
+	switch v.outcome {
+	case SecondPayment, LatePayment:
+		alert.Raise(log, alert.MoneyAside, "money came that no order waits for", zap.String("amount", money.Format(*ev.Amount, *ev.Currency)))
+	case Conflict:
+		alert.Raise(log, alert.Conflict, v.reason)
+	default:
+		log.Info("event booked", zap.String("reason", v.reason))
+	}
+}

@@ -1,0 +1,338 @@
+package payment
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/tenant"
+)
+
+// Driver hands an event that was stored as RECEIVED to the flow that books it.
+type Driver interface {
+	Deliver(ctx context.Context, d Delivery) error
+}
+
+// Delivery names an event and where it belongs.
+type Delivery struct {
+	EventID    int64        `db:"id"`
+	EventKey   string       `db:"event_key"`
+	AccountID  int64        `db:"account_id"`
+	TenantID   string       `db:"tenant_id"`
+	Channel    string       `db:"channel"`
+	Kind       channel.Kind `db:"kind"`
+	OutTradeNo string       `db:"out_trade_no"`
+	Amount     *int64       `db:"amount"`
+	Currency   *string      `db:"currency"`
+	// OrderState routes: while PENDING the payment's own flow books the event, later a flow of the event's own.
+	OrderState State `db:"order_state"`
+	// Resume says that the row was read as unsettled after its flow should have ended: a flow of that id that is
+	// closed, whatever closed it, may run again.
+	Resume bool `db:"-"`
+}
+
+// Plan says how long an event may rest before somebody looks after it.
+type Plan struct {
+	// Signal bounds the hand-over to the engine; what it does not take, the re-drive delivers.
+	Signal time.Duration
+	// Resume is the age at which a duplicate of an unfinished event delivers it again.
+	Resume time.Duration
+	// Retry is when the re-drive takes an event that the engine did not take.
+	Retry time.Duration
+	// Received is the deadline of RECEIVED, Parked that of PARKED.
+	Received, Parked time.Duration
+}
+
+// DefaultPlan is the product's plan.
+var DefaultPlan = Plan{
+	Signal:   500 * time.Millisecond,
+	Resume:   5 * time.Second,
+	Retry:    5 * time.Second,
+	Received: 60 * time.Second,
+	Parked:   24 * time.Hour,
+}
+
+// Entry is the one door for what channels report. Correctness rests on the unique index over (account, event key) and on
+// conditional updates; the look-up before them only saves work.
+type Entry struct {
+	pool     *pgxpool.Pool
+	accounts *tenant.Accounts
+	driver   Driver
+	log      *zap.Logger
+	plan     Plan
+	now      func() time.Time
+}
+
+// NewEntry takes the engine's pool. now is the clock of deadlines; nil is the real one.
+func NewEntry(pool *pgxpool.Pool, accounts *tenant.Accounts, driver Driver, log *zap.Logger, plan Plan, now func() time.Time) *Entry {
+	if now == nil {
+		now = time.Now
+	}
+	return &Entry{pool, accounts, driver, log, plan, now}
+}
+
+// Reported says what the entry made of one event.
+type Reported struct {
+	EventID   int64
+	Key       string
+	State     EventState
+	Outcome   Outcome
+	Duplicate bool
+	// reason and delivery are for what follows the commit.
+	reason   string
+	delivery *Delivery
+}
+
+// Report takes an authentic body that was received at a time. When it returns nil every event of the body is stored
+// durably and may be acknowledged; handing them on is tried, and made up for by the re-drive where it fails.
+func (e *Entry) Report(ctx context.Context, acct tenant.Account, body []byte, at time.Time) ([]Reported, error) {
+	var results []Reported
+	for _, r := range reports(acct, body) {
+		result, err := e.store(ctx, acct, r, body, at)
+		if err != nil {
+			return nil, fmt.Errorf("store event %s: %w", r.key, err)
+		}
+		results = append(results, result)
+	}
+	e.follow(ctx, acct, results)
+	return results, nil
+}
+
+// reports reads a body; one that cannot be read is a report too, and is kept.
+func reports(acct tenant.Account, body []byte) []report {
+	events, err := channel.Read(acct.Account, body)
+	if err != nil {
+		return []report{{key: channel.RawKey(body), Event: channel.Event{Kind: channel.Unreadable, Note: err.Error()}}}
+	}
+	var list []report
+	for _, ev := range events {
+		list = append(list, report{ev.Key(acct.Channel.Name(), body), ev})
+	}
+	return list
+}
+
+func (e *Entry) store(ctx context.Context, acct tenant.Account, r report, body []byte, at time.Time) (Reported, error) {
+	sum := sha256.Sum256(body)
+	if known, ok, err := e.lookUp(ctx, acct.ID, r, sum[:]); err != nil || ok {
+		return known, err
+	}
+	var result Reported
+	err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
+		receipt, err := putReceipt(ctx, tx, acct, r.key, sum[:], body, at)
+		if err != nil {
+			return err
+		}
+		result, err = e.place(ctx, tx, acct, r, receipt, at)
+		return err
+	})
+	if err != nil {
+		return Reported{}, err
+	}
+	if result.Outcome == UnknownOrder {
+		// The order may have been committed since this transaction looked; who creates an order looks for events after
+		// its own commit, so the two cannot miss each other. The event is stored: an error here is the re-drive's.
+		if again, err := e.rejudge(ctx, result.EventID); err == nil {
+			return again, nil
+		}
+	}
+	return result, nil
+}
+
+// lookUp is the first layer: a report whose every byte is known and whose event is settled needs no transaction.
+func (e *Entry) lookUp(ctx context.Context, accountID int64, r report, sum []byte) (Reported, bool, error) {
+	var batch pgx.Batch
+	batch.Queue(eventSQL+" WHERE e.account_id = $1 AND e.event_key = $2", accountID, r.key)
+	batch.Queue("SELECT EXISTS (SELECT FROM channel_receipts WHERE account_id = $1 AND event_key = $2 AND body_sha256 = $3)", accountID, r.key, sum)
+	replies := e.pool.SendBatch(ctx, &batch)
+	defer replies.Close()
+	rows, err := replies.Query()
+	if err != nil {
+		return Reported{}, false, err
+	}
+	known, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Event])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Reported{}, false, nil
+	}
+	if err != nil {
+		return Reported{}, false, err
+	}
+	var kept bool
+	if err := replies.QueryRow().Scan(&kept); err != nil {
+		return Reported{}, false, err
+	}
+	settled := known.State == Done || known.State == Ignored
+	return duplicateOf(known), settled && kept && r.says(known), nil
+}
+
+func duplicateOf(e Event) Reported {
+	return Reported{EventID: e.ID, Key: e.Key, State: e.State, Outcome: deref(e.Outcome), Duplicate: true}
+}
+
+func putReceipt(ctx context.Context, tx pgx.Tx, acct tenant.Account, key string, sum, body []byte, at time.Time) (id int64, err error) {
+	err = tx.QueryRow(ctx, insertReceiptSQL, acct.TenantID, acct.ID, key, sum, body, at).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = tx.QueryRow(ctx, "SELECT id FROM channel_receipts WHERE account_id = $1 AND event_key = $2 AND body_sha256 = $3",
+			acct.ID, key, sum).Scan(&id)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("keep the receipt: %w", err)
+	}
+	return id, nil
+}
+
+// place inserts the event with its verdict, or finds the one that is there and decides between the two.
+func (e *Entry) place(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, receipt int64, at time.Time) (Reported, error) {
+	known, err := readOrder(ctx, tx, acct.TenantID, r.OutTradeNo)
+	if err != nil {
+		return Reported{}, err
+	}
+	v := judge(acct.ID, r, known)
+	result, inserted, err := e.insert(ctx, tx, acct, r, r.key, v, nil, receipt, at)
+	if err != nil {
+		return Reported{}, err
+	}
+	if inserted {
+		return e.routed(result, acct, r, known), nil
+	}
+	there, err := lockEvent(ctx, tx, "e.account_id = $1 AND e.event_key = $2", acct.ID, r.key)
+	if err != nil {
+		return Reported{}, err
+	}
+	accepted := there.State == Done || there.State == Received
+	switch {
+	case r.says(there) && there.State != Parked:
+		result = duplicateOf(there)
+		if there.State == Received {
+			result.delivery, err = e.claimResume(ctx, tx, there, known)
+		}
+		return result, err
+	case accepted:
+		v := park(Conflict, "reported before: %s; now: %s", reportOf(there).describe(), r.describe())
+		result, inserted, err := e.insert(ctx, tx, acct, r, r.conflictKey(), v, &there.ID, receipt, at)
+		result.Duplicate = !inserted
+		return result, err
+	case r.says(there) && v.outcome == deref(there.Outcome):
+		return duplicateOf(there), nil
+	default:
+		result, err := e.update(ctx, tx, there.ID, r, v, receipt)
+		return e.routed(result, acct, r, known), err
+	}
+}
+
+func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, key string, v verdict, conflictsWith *int64, receipt int64, at time.Time) (Reported, bool, error) {
+	result := Reported{Key: key, State: v.state, Outcome: v.outcome, reason: v.reason}
+	err := tx.QueryRow(ctx, insertEventSQL, acct.TenantID, acct.ID, key, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
+		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, conflictsWith,
+		at, e.deadline(v.state)).Scan(&result.EventID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return result, false, nil
+	}
+	if err != nil {
+		return Reported{}, false, fmt.Errorf("insert the event: %w", err)
+	}
+	return result, true, nil
+}
+
+// update gives an unsettled event the facts and the verdict of a newer report.
+func (e *Entry) update(ctx context.Context, tx pgx.Tx, id int64, r report, v verdict, receipt int64) (Reported, error) {
+	now := e.now()
+	tag, err := tx.Exec(ctx, rejudgeEventSQL, id, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
+		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, e.deadline(v.state), now)
+	if err != nil {
+		return Reported{}, fmt.Errorf("judge the event again: %w", err)
+	}
+	if tag.RowsAffected() != 1 {
+		return Reported{}, fmt.Errorf("judge event %d again: it is settled, though its row is locked", id)
+	}
+	return Reported{EventID: id, Key: r.key, State: v.state, Outcome: v.outcome, reason: v.reason}, nil
+}
+
+func (e *Entry) deadline(s EventState) time.Time {
+	switch s {
+	case Received:
+		return e.now().Add(e.plan.Received)
+	case Parked:
+		return e.now().Add(e.plan.Parked)
+	default:
+		return e.now()
+	}
+}
+
+// routed adds the delivery of a RECEIVED event.
+func (e *Entry) routed(result Reported, acct tenant.Account, r report, known *order) Reported {
+	if result.State == Received {
+		result.delivery = deliveryOf(Event{
+			ID: result.EventID, Key: result.Key, AccountID: acct.ID, TenantID: acct.TenantID, Channel: acct.Channel.Name(),
+			Kind: r.Kind, OutTradeNo: r.OutTradeNo, Amount: orNil(r.Amount), Currency: orNil(r.Currency),
+		}, known)
+	}
+	return result
+}
+
+func deliveryOf(ev Event, known *order) *Delivery {
+	return &Delivery{
+		EventID: ev.ID, EventKey: ev.Key, AccountID: ev.AccountID, TenantID: ev.TenantID, Channel: ev.Channel,
+		Kind: ev.Kind, OutTradeNo: ev.OutTradeNo, Amount: ev.Amount, Currency: ev.Currency, OrderState: known.State,
+	}
+}
+
+// claimResume lets one of many duplicates deliver an event that is still RECEIVED, and only when it has rested.
+// Guard: next_drive_at in the WHERE clause; the row is locked.
+func (e *Entry) claimResume(ctx context.Context, tx pgx.Tx, ev Event, known *order) (*Delivery, error) {
+	now := e.now()
+	tag, err := tx.Exec(ctx, `
+UPDATE channel_events SET next_drive_at = $2, drives = drives + 1
+ WHERE id = $1 AND state = 'RECEIVED' AND next_drive_at <= $3`,
+		ev.ID, now.Add(e.plan.Received), now.Add(e.plan.Received-e.plan.Resume))
+	if err != nil {
+		return nil, fmt.Errorf("resume the event: %w", err)
+	}
+	if tag.RowsAffected() == 0 || known == nil {
+		return nil, nil
+	}
+	return deliveryOf(ev, known), nil
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func readOrder(ctx context.Context, db querier, tenantID, outTradeNo string) (*order, error) {
+	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo)
+	if err != nil {
+		return nil, fmt.Errorf("read the order: %w", err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[order])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the order: %w", err)
+	}
+	return found, nil
+}
+
+// lockEvent reads one event and keeps others from settling it until the transaction ends. Error: [ErrEventNotFound].
+func lockEvent(ctx context.Context, tx pgx.Tx, where string, args ...any) (Event, error) {
+	rows, err := tx.Query(ctx, eventSQL+" WHERE "+where+" FOR UPDATE OF e", args...)
+	if err != nil {
+		return Event{}, fmt.Errorf("lock the event: %w", err)
+	}
+	ev, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Event])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Event{}, ErrEventNotFound
+	}
+	if err != nil {
+		return Event{}, fmt.Errorf("lock the event: %w", err)
+	}
+	return ev, nil
+}

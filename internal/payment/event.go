@@ -1,0 +1,136 @@
+package payment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/money"
+)
+
+// EventState says how far an event is.
+type EventState string
+
+// The states of an event. Only DONE and IGNORED are ends; PARKED waits for one of its three exits.
+const (
+	Received EventState = "RECEIVED"
+	Done     EventState = "DONE"
+	Parked   EventState = "PARKED"
+	Ignored  EventState = "IGNORED"
+)
+
+// EventStates lists all states of an event.
+func EventStates() []EventState { return []EventState{Received, Done, Parked, Ignored} }
+
+// Outcome says what became of an event, or why it is parked.
+type Outcome string
+
+// The outcomes.
+const (
+	// DONE: its effect is there.
+	Credited      Outcome = "CREDITED"
+	ClosedOrder   Outcome = "CLOSED"
+	SecondPayment Outcome = "SECOND_PAYMENT" // in suspense: the order was paid by another transaction
+	LatePayment   Outcome = "LATE_PAYMENT"   // in suspense: the order was closed
+	AttemptFailed Outcome = "ATTEMPT_FAILED" // recorded: the payer may try again
+
+	// PARKED: it waits for an operator, or for its order.
+	UnknownOrder     Outcome = "UNKNOWN_ORDER"
+	UnknownRefund    Outcome = "UNKNOWN_REFUND"
+	UnknownShare     Outcome = "UNKNOWN_SHARE"
+	AmountMismatch   Outcome = "AMOUNT_MISMATCH"
+	CurrencyMismatch Outcome = "CURRENCY_MISMATCH"
+	ContextMismatch  Outcome = "CONTEXT_MISMATCH"
+	Conflict         Outcome = "CONFLICT" // it contradicts an event that was accepted before
+	Unreadable       Outcome = "UNREADABLE"
+
+	// IGNORED: authentic, and nothing to do.
+	Stale           Outcome = "STALE"
+	UnsupportedType Outcome = "UNSUPPORTED_TYPE"
+	Rejected        Outcome = "REJECTED"   // by an operator, with a reason
+	Superseded      Outcome = "SUPERSEDED" // read again, it is now an event of its own key
+)
+
+// Event is a reported fact and what became of it.
+type Event struct {
+	ID            int64        `db:"id"`
+	TenantID      string       `db:"tenant_id"`
+	AccountID     int64        `db:"account_id"`
+	Channel       string       `db:"channel"`
+	Account       string       `db:"account"`
+	Key           string       `db:"event_key"`
+	ReceiptID     int64        `db:"receipt_id"`
+	Kind          channel.Kind `db:"kind"`
+	TransactionID string       `db:"transaction_id"`
+	OutTradeNo    string       `db:"out_trade_no"`
+	Amount        *int64       `db:"amount"` // minor units of Currency; nil where the channel tells none
+	Currency      *string      `db:"currency"`
+	OccurredAt    *time.Time   `db:"occurred_at"`
+	State         EventState   `db:"state"`
+	Outcome       *Outcome     `db:"outcome"`
+	Reason        string       `db:"reason"`
+	ConflictsWith *int64       `db:"conflicts_with"`
+	JournalKey    *string      `db:"journal_key"`
+	ReceivedAt    time.Time    `db:"received_at"`
+	StateSince    time.Time    `db:"state_since"`
+}
+
+// report is what one message says, ready to be judged: the event's facts and the key they stand under.
+type report struct {
+	key string
+	channel.Event
+}
+
+// says tells whether the report says what the stored event says.
+func (r report) says(e Event) bool {
+	return r.Mismatch == "" && r.Kind == e.Kind && r.TransactionID == e.TransactionID && r.OutTradeNo == e.OutTradeNo &&
+		r.Amount == deref(e.Amount) && r.Currency == deref(e.Currency)
+}
+
+// conflictKey is the key of a report that contradicts the event under r.key: the same contradiction has the same key.
+func (r report) conflictKey() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q %q", r.TransactionID, r.OutTradeNo, r.Amount, r.Currency, r.Mismatch))
+	return r.key + "#" + hex.EncodeToString(sum[:8])
+}
+
+// describe says for people what was reported.
+func (r report) describe() string {
+	text := fmt.Sprintf("order %q", r.OutTradeNo)
+	if r.Currency != "" {
+		text = money.Format(r.Amount, r.Currency) + " for " + text
+	}
+	if r.Mismatch != "" {
+		text += ", " + r.Mismatch
+	}
+	return text
+}
+
+func reportOf(e Event) report {
+	r := report{key: e.Key, Event: channel.Event{
+		Kind: e.Kind, TransactionID: e.TransactionID, OutTradeNo: e.OutTradeNo,
+		Amount: deref(e.Amount), Currency: deref(e.Currency),
+	}}
+	if e.OccurredAt != nil {
+		r.OccurredAt = *e.OccurredAt
+	}
+	return r
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// orNil gives null to the database where a channel told nothing.
+func orNil[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,72 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/ledger"
+)
+
+// A parked event has three exits: [Entry.Replay] judges it again, [Books.BookToSuspense] takes the money in without an
+// order, [Books.Reject] says that there is nothing to do. Each is on record with its reason.
+
+// BookToSuspense books the amount that a parked event reports as received to the tenant's suspense account.
+// Errors: [ErrEventNotFound], [ErrNotParked], [ErrNothingToBook], [ErrAlreadyBooked].
+func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
+	return b.exit(ctx, tenantID, eventID, func(tx pgx.Tx, ev Event) (verdict, *int64, error) {
+		if ev.Kind != channel.PaySuccess || ev.Amount == nil || ev.Currency == nil {
+			return verdict{}, nil, ErrNothingToBook
+		}
+		journal, posted, err := b.receive(ctx, tx, ev, ledger.Suspense, KindSuspense)
+		if err != nil {
+			return verdict{}, nil, err
+		}
+		if !posted {
+			return verdict{}, nil, ErrAlreadyBooked
+		}
+		return verdict{Done, deref(ev.Outcome), ev.Reason + "; booked to suspense: " + reason}, &journal, nil
+	})
+}
+
+// Reject ends a parked event without any effect. Errors: [ErrEventNotFound], [ErrNotParked].
+func (b *Books) Reject(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
+	return b.exit(ctx, tenantID, eventID, func(_ pgx.Tx, ev Event) (verdict, *int64, error) {
+		return verdict{Ignored, Rejected, fmt.Sprintf("%s (was %s: %s)", reason, deref(ev.Outcome), ev.Reason)}, nil, nil
+	})
+}
+
+func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, decide func(pgx.Tx, Event) (verdict, *int64, error)) (Event, error) {
+	var after Event
+	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+		ev, err := lockEvent(ctx, tx, "e.tenant_id = $1 AND e.id = $2", tenantID, eventID)
+		if err != nil {
+			return err
+		}
+		if ev.State != Parked {
+			return ErrNotParked
+		}
+		v, journal, err := decide(tx, ev)
+		if err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
+UPDATE channel_events SET state = $2, outcome = $3, reason = $4, journal_id = $5, state_since = now()
+ WHERE id = $1 AND state = 'PARKED'`, ev.ID, v.state, v.outcome, v.reason, journal)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() != 1 {
+			return ErrNotParked
+		}
+		after, err = lockEvent(ctx, tx, "e.id = $1", ev.ID)
+		return err
+	})
+	if err != nil {
+		return Event{}, fmt.Errorf("event %d: %w", eventID, err)
+	}
+	return after, nil
+}

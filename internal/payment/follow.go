@@ -1,0 +1,230 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/alert"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/tenant"
+)
+
+var reported = promauto.NewCounterVec(prometheus.CounterOpts{
+	Name: "paylatch_events_reported_total",
+	Help: "Events stored at the entry, by channel and by what they were taken for; a duplicate is counted as duplicate.",
+}, []string{"channel", "result"})
+
+// follow does what comes after the commit: counting, telling people, and handing on. The event is safe by now.
+func (e *Entry) follow(ctx context.Context, acct tenant.Account, results []Reported) {
+	var due []Delivery
+	for _, r := range results {
+		e.tell(acct.Channel.Name(), acct.TenantID, r)
+		if r.delivery != nil {
+			due = append(due, *r.delivery)
+		}
+	}
+	e.deliver(ctx, due)
+}
+
+func (e *Entry) tell(channelName, tenantID string, r Reported) {
+	log := e.log.With(zap.String("tenant", tenantID), zap.String("channel", channelName), zap.Int64("event", r.EventID), zap.String("event_key", r.Key))
+	result := string(r.Outcome)
+	switch {
+	case r.Duplicate:
+		result = "duplicate"
+		log.Info("duplicate event", zap.String("state", string(r.State)))
+	case r.State == Parked && r.Outcome == Conflict:
+		alert.Raise(log, alert.Conflict, "an event contradicts one that was accepted before", zap.String("reason", r.reason))
+	case r.State == Parked:
+		alert.Raise(log, alert.EventParked, "an authentic event is parked", zap.String("outcome", string(r.Outcome)), zap.String("reason", r.reason))
+	case r.State == Received:
+		result = string(Received)
+		log.Info("event received")
+	default:
+		log.Info("event settled at the entry", zap.String("outcome", string(r.Outcome)), zap.String("reason", r.reason))
+	}
+	reported.WithLabelValues(channelName, result).Inc()
+}
+
+// deliver hands events to the engine, each within the plan's time, and returns how many it took. A failure is
+// harmless: the rows are durable, and the re-drive takes them a little later. After the first one the others are not tried:
+// the engine is away, and a channel waits for its answer.
+func (e *Entry) deliver(ctx context.Context, due []Delivery) int {
+	if len(due) == 0 {
+		return 0
+	}
+	// A caller that hung up must not keep an event from its flow.
+	ctx = context.WithoutCancel(ctx)
+	for i, d := range due {
+		signal, cancel := context.WithTimeout(ctx, e.plan.Signal)
+		err := e.driver.Deliver(signal, d)
+		cancel()
+		if err == nil {
+			continue
+		}
+		e.log.Warn("the engine did not take an event; the re-drive will deliver it", zap.String("tenant", d.TenantID),
+			zap.Int64("event", d.EventID), zap.Int("and_others", len(due)-i-1), zap.Error(err))
+		e.postpone(ctx, due[i:])
+		return i
+	}
+	return len(due)
+}
+
+// postpone makes the re-drive take events after the plan's retry time instead of their deadline.
+func (e *Entry) postpone(ctx context.Context, due []Delivery) {
+	var ids []int64
+	for _, d := range due {
+		ids = append(ids, d.EventID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.plan.Signal)
+	defer cancel()
+	if _, err := e.pool.Exec(ctx, "UPDATE channel_events SET next_drive_at = $2 WHERE id = ANY($1) AND state = 'RECEIVED'", ids, e.now().Add(e.plan.Retry)); err != nil {
+		e.log.Warn("events keep their full deadline", zap.Int64s("events", ids), zap.Error(err))
+	}
+}
+
+// OrderCreated looks for events that came before their order. The creator calls it after its commit; what it misses by a
+// crash, the re-drive finds.
+func (e *Entry) OrderCreated(ctx context.Context, tenantID, outTradeNo string) error {
+	rows, err := e.pool.Query(ctx, `
+SELECT id FROM channel_events
+ WHERE tenant_id = $1 AND out_trade_no = $2 AND state = 'PARKED' AND outcome = 'UNKNOWN_ORDER' ORDER BY id`, tenantID, outTradeNo)
+	if err != nil {
+		return fmt.Errorf("look for events of order %s: %w", outTradeNo, err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("look for events of order %s: %w", outTradeNo, err)
+	}
+	return e.matchAll(ctx, ids)
+}
+
+func (e *Entry) matchAll(ctx context.Context, ids []int64) error {
+	var failed error
+	var due []Delivery
+	for _, id := range ids {
+		r, err := e.rejudge(ctx, id)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		if r.delivery != nil {
+			due = append(due, *r.delivery)
+		}
+	}
+	e.deliver(ctx, due)
+	return failed
+}
+
+// rejudge judges a parked event of an unknown order again, by its stored facts.
+func (e *Entry) rejudge(ctx context.Context, eventID int64) (Reported, error) {
+	var result Reported
+	err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
+		ev, err := lockEvent(ctx, tx, "e.id = $1", eventID)
+		if err != nil {
+			return err
+		}
+		result = duplicateOf(ev)
+		result.Duplicate = false
+		result.reason = ev.Reason
+		if ev.State != Parked || deref(ev.Outcome) != UnknownOrder {
+			return nil
+		}
+		known, err := readOrder(ctx, tx, ev.TenantID, ev.OutTradeNo)
+		if err != nil || known == nil {
+			return err
+		}
+		r := reportOf(ev)
+		v := judge(ev.AccountID, r, known)
+		if result, err = e.update(ctx, tx, ev.ID, r, v, ev.ReceiptID); err != nil {
+			return err
+		}
+		if v.state == Received {
+			result.delivery = deliveryOf(ev, known)
+		}
+		return nil
+	})
+	if err != nil {
+		return Reported{}, fmt.Errorf("judge event %d again: %w", eventID, err)
+	}
+	return result, nil
+}
+
+// Replay reads the stored body of an event again and takes it through the entry, as if it had just come: after a
+// configuration was corrected, for instance. A settled event stays as it is. Error: [ErrEventNotFound].
+func (e *Entry) Replay(ctx context.Context, tenantID string, eventID int64) ([]Reported, error) {
+	var accountID int64
+	var key string
+	var body []byte
+	err := e.pool.QueryRow(ctx, `
+SELECT e.account_id, e.event_key, r.body
+  FROM channel_events e JOIN channel_receipts r ON r.id = e.receipt_id
+ WHERE e.tenant_id = $1 AND e.id = $2`, tenantID, eventID).Scan(&accountID, &key, &body)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, ErrEventNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read event %d: %w", eventID, err)
+	}
+	acct, err := e.accounts.ByID(ctx, accountID)
+	if err != nil {
+		return nil, err
+	}
+	results, err := e.Report(ctx, acct, body, e.now())
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		// An operator who asks for a replay does not wait for the event's deadline.
+		if r.State == Received && r.delivery == nil {
+			if err := e.redeliver(ctx, r.EventID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return results, e.supersede(ctx, eventID, key, results)
+}
+
+func (e *Entry) redeliver(ctx context.Context, eventID int64) error {
+	rows, err := e.pool.Query(ctx, eventSQL+" WHERE e.id = $1 AND e.state = 'RECEIVED'", eventID)
+	if err != nil {
+		return fmt.Errorf("read event %d: %w", eventID, err)
+	}
+	ev, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Event])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // settled meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("read event %d: %w", eventID, err)
+	}
+	known, err := readOrder(ctx, e.pool, ev.TenantID, ev.OutTradeNo)
+	if err != nil || known == nil {
+		return err
+	}
+	d := deliveryOf(ev, known)
+	d.Resume = true
+	e.deliver(ctx, []Delivery{*d})
+	return nil
+}
+
+// supersede closes an event that stood under its body's hash, once the body has become an event of its own key.
+func (e *Entry) supersede(ctx context.Context, eventID int64, key string, results []Reported) error {
+	for _, r := range results {
+		if r.Key == key || r.EventID == eventID || r.Outcome == Conflict {
+			return nil
+		}
+	}
+	_, err := e.pool.Exec(ctx, `
+UPDATE channel_events SET state = 'IGNORED', outcome = $2, reason = $3, state_since = $4 WHERE id = $1 AND state = 'PARKED'`,
+		eventID, Superseded, fmt.Sprintf("read again as event %d", results[0].EventID), e.now())
+	if err != nil {
+		return fmt.Errorf("close event %d: %w", eventID, err)
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package payment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paylatch/paylatch/internal/database"
+)
+
+// DefaultExpiry is how long an order may be paid when the merchant says nothing.
+const DefaultExpiry = 24 * time.Hour
+
+// Orders is what a merchant may do with its own orders. Every call works under row-level security for one tenant.
+type Orders struct{ pool *pgxpool.Pool }
+
+// NewOrders takes the API's pool.
+func NewOrders(pool *pgxpool.Pool) *Orders { return &Orders{pool} }
+
+// Request is what a merchant asks for; it is taken as valid.
+type Request struct {
+	OutTradeNo  string          `json:"out_trade_no"`
+	Amount      int64           `json:"amount"`
+	Currency    string          `json:"currency"`
+	Description string          `json:"description"`
+	Channel     string          `json:"channel"`
+	Account     string          `json:"account"`
+	Method      string          `json:"method"`
+	ExpiresIn   *int64          `json:"expires_in_seconds"`
+	Metadata    json.RawMessage `json:"metadata"` // canonical JSON object
+}
+
+// fingerprint tells two requests under one number apart.
+func (r Request) fingerprint() ([]byte, error) {
+	canonical, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("fingerprint the request: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	return sum[:], nil
+}
+
+// Create makes an order; created is false when the same request made it before, and the order comes back as it is now.
+// Two calls at once, or years apart, make one order. Errors: [ErrNumberReused],
+// [ErrUnknownAccount], [ErrAmbiguousAccount].
+func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now time.Time) (p Payment, created bool, err error) {
+	fingerprint, err := r.fingerprint()
+	if err != nil {
+		return Payment{}, false, err
+	}
+	expiry := DefaultExpiry
+	if r.ExpiresIn != nil {
+		expiry = time.Duration(*r.ExpiresIn) * time.Second
+	}
+	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
+		account, err := chosenAccount(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		var id int64
+		err = tx.QueryRow(ctx, createSQL, tenantID, r.OutTradeNo, r.Amount, r.Currency, r.Description, r.Metadata,
+			account, r.Method, fingerprint, now.Add(expiry)).Scan(&id)
+		created = err == nil
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
+		}
+		if err != nil {
+			return err
+		}
+		p, err = readPayment(ctx, tx, tenantID, r.OutTradeNo)
+		return err
+	})
+	if err != nil {
+		return Payment{}, false, fmt.Errorf("create payment %s: %w", r.OutTradeNo, err)
+	}
+	return p, created, nil
+}
+
+var (
+	// ErrUnknownAccount says that the tenant has no such channel account.
+	ErrUnknownAccount = errors.New("no such channel account")
+	// ErrAmbiguousAccount says that the tenant has several accounts at the channel and the request names none.
+	ErrAmbiguousAccount = errors.New("the channel has several accounts: name one")
+)
+
+func chosenAccount(ctx context.Context, tx pgx.Tx, r Request) (*int64, error) {
+	if r.Channel == "" {
+		return nil, nil
+	}
+	rows, err := tx.Query(ctx, "SELECT id FROM channel_accounts WHERE channel = $1 AND ($2 = '' OR account = $2) LIMIT 2", r.Channel, r.Account)
+	if err != nil {
+		return nil, fmt.Errorf("look up the channel account: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look up the channel account: %w", err)
+	case len(ids) == 0:
+		return nil, ErrUnknownAccount
+	case len(ids) > 1:
+		return nil, ErrAmbiguousAccount
+	}
+	return &ids[0], nil
+}
+
+func sameRequest(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string, fingerprint []byte) error {
+	var same bool
+	err := tx.QueryRow(ctx, "SELECT fingerprint = $3 FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo, fingerprint).Scan(&same)
+	if err == nil && !same {
+		return ErrNumberReused
+	}
+	return err
+}
+
+// Get reads an order. Error: [ErrNotFound].
+func (o *Orders) Get(ctx context.Context, tenantID, outTradeNo string) (p Payment, err error) {
+	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
+		p, err = readPayment(ctx, tx, tenantID, outTradeNo)
+		return err
+	})
+	return p, err
+}
+
+func readPayment(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string) (Payment, error) {
+	rows, err := tx.Query(ctx, paymentSQL+" WHERE p.tenant_id = $1 AND p.out_trade_no = $2", tenantID, outTradeNo)
+	if err != nil {
+		return Payment{}, fmt.Errorf("read payment %s: %w", outTradeNo, err)
+	}
+	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Payment])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Payment{}, ErrNotFound
+	}
+	if err != nil {
+		return Payment{}, fmt.Errorf("read payment %s: %w", outTradeNo, err)
+	}
+	return p, nil
+}
+
+// Filter narrows a list; zero values do not. Before is the cursor: only rows with a smaller id.
+type Filter struct {
+	State    State
+	Channel  string
+	From, To time.Time // of created_at: from inclusive, to exclusive
+	Before   int64
+	Limit    int
+}
+
+// List gives orders, newest first.
+func (o *Orders) List(ctx context.Context, tenantID string, f Filter) (list []Payment, err error) {
+	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, paymentSQL+`
+ WHERE p.tenant_id = $1
+   AND ($2::text = '' OR p.state = $2) AND ($3::text = '' OR c.channel = $3)
+   AND ($4::timestamptz IS NULL OR p.created_at >= $4) AND ($5::timestamptz IS NULL OR p.created_at < $5)
+   AND ($6::bigint = 0 OR p.id < $6)
+ ORDER BY p.id DESC LIMIT $7`, tenantID, f.State, f.Channel, orNil(f.From), orNil(f.To), f.Before, f.Limit)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, pgx.RowToStructByName[Payment])
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list payments: %w", err)
+	}
+	return list, nil
+}
+
+// Close closes an order that nobody has paid. Closed already: nothing happens.
+// Errors: [ErrNotFound], [ErrAlreadyPaid].
+func (o *Orders) Close(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
+	return o.move(ctx, tenantID, outTradeNo, Closed, closeSQL)
+}
+
+// Ship marks a paid order as shipped. Shipped already: nothing happens. Errors: [ErrNotFound], [ErrIllegalMove].
+func (o *Orders) Ship(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
+	return o.move(ctx, tenantID, outTradeNo, Shipped,
+		"UPDATE payments SET state = 'SHIPPED', shipped_at = now() WHERE tenant_id = $1 AND out_trade_no = $2 AND state = 'PAID'")
+}
+
+// Complete ends a shipped order. Completed already: nothing happens. Errors: [ErrNotFound], [ErrIllegalMove].
+func (o *Orders) Complete(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
+	return o.move(ctx, tenantID, outTradeNo, Completed,
+		"UPDATE payments SET state = 'COMPLETED', completed_at = now() WHERE tenant_id = $1 AND out_trade_no = $2 AND state = 'SHIPPED'")
+}
+
+// move runs a guarded update; its affected rows decide, and with none the row says why.
+func (o *Orders) move(ctx context.Context, tenantID, outTradeNo string, to State, update string) (p Payment, err error) {
+	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, update, tenantID, outTradeNo)
+		if err != nil {
+			return err
+		}
+		if p, err = readPayment(ctx, tx, tenantID, outTradeNo); err != nil {
+			return err
+		}
+		switch {
+		case tag.RowsAffected() == 1 || p.State == to:
+			return nil
+		case to == Closed:
+			// Paid, or still PENDING because a report of the payment is about to be booked.
+			return ErrAlreadyPaid
+		default:
+			return fmt.Errorf("%w: it is %s", ErrIllegalMove, p.State)
+		}
+	})
+	if err != nil {
+		return Payment{}, fmt.Errorf("move payment %s to %s: %w", outTradeNo, to, err)
+	}
+	return p, nil
+}
+
+// EventFilter narrows a list of events; zero values do not.
+type EventFilter struct {
+	State      EventState
+	OutTradeNo string
+	Before     int64
+	Limit      int
+}
+
+// Events lists what channels reported, newest first.
+func (o *Orders) Events(ctx context.Context, tenantID string, f EventFilter) (list []Event, err error) {
+	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, eventSQL+`
+ WHERE e.tenant_id = $1 AND ($2::text = '' OR e.state = $2) AND ($3::text = '' OR e.out_trade_no = $3) AND ($4::bigint = 0 OR e.id < $4)
+ ORDER BY e.id DESC LIMIT $5`, tenantID, f.State, f.OutTradeNo, f.Before, f.Limit)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, pgx.RowToStructByName[Event])
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	return list, nil
+}
+
+// Event reads one. Error: [ErrEventNotFound].
+func (o *Orders) Event(ctx context.Context, tenantID string, id int64) (ev Event, err error) {
+	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, eventSQL+" WHERE e.tenant_id = $1 AND e.id = $2", tenantID, id)
+		if err != nil {
+			return err
+		}
+		ev, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Event])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrEventNotFound
+		}
+		return err
+	})
+	return ev, err
+}

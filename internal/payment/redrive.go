@@ -1,0 +1,131 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/alert"
+)
+
+var (
+	redriven = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "paylatch_events_redriven_total",
+		Help: "Events delivered by the re-drive because they had passed their deadline.",
+	})
+	expired = promauto.NewCounter(prometheus.CounterOpts{
+		Name: "paylatch_payments_expired_total",
+		Help: "Payments closed because nobody paid them in time.",
+	})
+	unsettled = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "paylatch_events_unsettled",
+		Help: "Events that are RECEIVED or PARKED.",
+	}, []string{"state"})
+	oldest = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "paylatch_events_unsettled_oldest_seconds",
+		Help: "Age of the oldest event that is RECEIVED or PARKED; 0 without one.",
+	}, []string{"state"})
+)
+
+// redriveBatch bounds one round of each kind, so that a round ends and the next one sees what is most overdue.
+const redriveBatch = 200
+
+// Redrive looks once after everything that stopped moving: events past their deadline are delivered again, events whose
+// order has come are matched, orders past their time are closed, parked events past theirs are alerted. Any number of
+// processes may run it; claims by conditional update keep them apart. It returns how many rows it moved.
+func (e *Entry) Redrive(ctx context.Context) (moved int, err error) {
+	for _, step := range []func(context.Context) (int, error){e.redeliverDue, e.matchDue, e.expireDue, e.alertDue, e.measure} {
+		n, stepErr := step(ctx)
+		moved += n
+		err = errors.Join(err, stepErr)
+	}
+	return moved, err
+}
+
+func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
+	now := e.now()
+	rows, err := e.pool.Query(ctx, claimReceivedSQL, now, now.Add(e.plan.Received), redriveBatch)
+	if err != nil {
+		return 0, fmt.Errorf("claim overdue events: %w", err)
+	}
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByName[Delivery])
+	if err != nil {
+		return 0, fmt.Errorf("claim overdue events: %w", err)
+	}
+	for i := range due {
+		due[i].Resume = true
+	}
+	taken := e.deliver(ctx, due)
+	redriven.Add(float64(taken))
+	return taken, nil
+}
+
+func (e *Entry) matchDue(ctx context.Context) (int, error) {
+	rows, err := e.pool.Query(ctx, matchedSQL, redriveBatch)
+	if err != nil {
+		return 0, fmt.Errorf("find events whose order has come: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return 0, fmt.Errorf("find events whose order has come: %w", err)
+	}
+	return len(ids), e.matchAll(ctx, ids)
+}
+
+func (e *Entry) expireDue(ctx context.Context) (int, error) {
+	tag, err := e.pool.Exec(ctx, expireSQL, e.now(), redriveBatch)
+	if err != nil {
+		return 0, fmt.Errorf("close expired payments: %w", err)
+	}
+	expired.Add(float64(tag.RowsAffected()))
+	return int(tag.RowsAffected()), nil
+}
+
+func (e *Entry) alertDue(ctx context.Context) (int, error) {
+	now := e.now()
+	rows, err := e.pool.Query(ctx, claimParkedSQL, now, now.Add(e.plan.Parked), redriveBatch)
+	if err != nil {
+		return 0, fmt.Errorf("find overdue parked events: %w", err)
+	}
+	type overdue struct {
+		ID         int64
+		TenantID   string
+		Key        string
+		Outcome    Outcome
+		ReceivedAt time.Time
+	}
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[overdue])
+	if err != nil {
+		return 0, fmt.Errorf("find overdue parked events: %w", err)
+	}
+	for _, d := range due {
+		alert.Raise(e.log, alert.ParkedTooOld, "a parked event has passed its deadline: replay it, book it to suspense or reject it",
+			zap.String("tenant", d.TenantID), zap.Int64("event", d.ID), zap.String("event_key", d.Key),
+			zap.String("outcome", string(d.Outcome)), zap.Time("received_at", d.ReceivedAt))
+	}
+	return len(due), nil
+}
+
+// measure keeps the gauges: what nobody counts, nobody misses.
+func (e *Entry) measure(ctx context.Context) (int, error) {
+	for _, state := range []EventState{Received, Parked} {
+		var count int64
+		var since *time.Time
+		if err := e.pool.QueryRow(ctx, "SELECT count(*), min(received_at) FROM channel_events WHERE state = $1", state).Scan(&count, &since); err != nil {
+			return 0, fmt.Errorf("count %s events: %w", state, err)
+		}
+		age := 0.0
+		if since != nil {
+			age = e.now().Sub(*since).Seconds()
+		}
+		unsettled.WithLabelValues(string(state)).Set(float64(count))
+		oldest.WithLabelValues(string(state)).Set(age)
+	}
+	return 0, nil
+}

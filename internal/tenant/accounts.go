@@ -1,0 +1,182 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/sealed"
+)
+
+// Account is a tenant's account at a channel, with its configuration opened.
+type Account struct {
+	ID       int64
+	TenantID string
+	// Name is the account's name in the callback URL.
+	Name    string
+	Channel channel.Channel
+	channel.Account
+}
+
+// Accounts finds channel accounts. Every look-up asks the database, so that an account added or a key rotated by another
+// process counts at once; only the opened configuration is kept, by its version.
+type Accounts struct {
+	engine   *pgxpool.Pool
+	channels channel.Set
+	box      *sealed.Box
+
+	mu     sync.Mutex
+	opened map[int64]openedConfig
+}
+
+type openedConfig struct {
+	version int64
+	account channel.Account
+}
+
+// NewAccounts reads accounts through the engine's pool and opens their configurations with box.
+func NewAccounts(engine *pgxpool.Pool, channels channel.Set, box *sealed.Box) *Accounts {
+	return &Accounts{engine: engine, channels: channels, box: box, opened: map[int64]openedConfig{}}
+}
+
+// Channel gives a channel by name. Error: [ErrUnknown].
+func (a *Accounts) Channel(name string) (channel.Channel, error) {
+	c, ok := a.channels[name]
+	if !ok {
+		return nil, fmt.Errorf("channel: %w", ErrUnknown)
+	}
+	return c, nil
+}
+
+// Find gives the account at /callbacks/{channel}/{name}. Error: [ErrUnknown].
+func (a *Accounts) Find(ctx context.Context, channelName, name string) (Account, error) {
+	return a.find(ctx, "channel = $1 AND account = $2", channelName, name)
+}
+
+// ByID gives an account by our own id. Error: [ErrUnknown].
+func (a *Accounts) ByID(ctx context.Context, id int64) (Account, error) {
+	return a.find(ctx, "id = $1", id)
+}
+
+func (a *Accounts) find(ctx context.Context, where string, args ...any) (Account, error) {
+	var acct Account
+	var channelName string
+	var config []byte
+	var version int64
+	err := a.engine.QueryRow(ctx,
+		"SELECT id, tenant_id, channel, account, config, version FROM channel_accounts WHERE "+where, args...).
+		Scan(&acct.ID, &acct.TenantID, &channelName, &acct.Name, &config, &version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Account{}, fmt.Errorf("channel account: %w", ErrUnknown)
+	}
+	if err != nil {
+		return Account{}, fmt.Errorf("look up the channel account: %w", err)
+	}
+	if acct.Channel, err = a.Channel(channelName); err != nil {
+		return Account{}, err
+	}
+	acct.Account, err = a.open(acct, version, config)
+	return acct, err
+}
+
+func (a *Accounts) open(acct Account, version int64, config []byte) (channel.Account, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o, ok := a.opened[acct.ID]; ok && o.version == version {
+		return o.account, nil
+	}
+	plain, err := a.box.Open(config, sealContext(acct.Channel.Name(), acct.Name))
+	if err != nil {
+		return nil, fmt.Errorf("open the configuration of %s/%s: %w", acct.Channel.Name(), acct.Name, err)
+	}
+	account, err := acct.Channel.Open(acct.Name, plain)
+	if err != nil {
+		return nil, fmt.Errorf("open the configuration of %s/%s: %w", acct.Channel.Name(), acct.Name, err)
+	}
+	a.opened[acct.ID] = openedConfig{version, account}
+	return account, nil
+}
+
+// Add stores a new account, after its channel has accepted the configuration.
+// Errors: [ErrName], [ErrExists], [ErrUnknown] for the tenant or the channel, and the channel's own refusal.
+func (a *Accounts) Add(ctx context.Context, tenantID, channelName, name string, config []byte) error {
+	identity, secret, err := a.prepare(channelName, name, config)
+	if err != nil {
+		return err
+	}
+	tag, err := a.engine.Exec(ctx, `
+INSERT INTO channel_accounts (tenant_id, channel, account, identity, config)
+SELECT tenant_id, $2, $3, $4, $5 FROM tenants WHERE tenant_id = $1
+ON CONFLICT DO NOTHING`, tenantID, channelName, name, identity, secret)
+	if err != nil {
+		return fmt.Errorf("add channel account %s/%s: %w", channelName, name, err)
+	}
+	if tag.RowsAffected() == 1 {
+		return nil
+	}
+	var known bool
+	if err := a.engine.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tenants WHERE tenant_id = $1)", tenantID).Scan(&known); err != nil {
+		return fmt.Errorf("look up tenant %s: %w", tenantID, err)
+	}
+	if !known {
+		return fmt.Errorf("tenant %s: %w", tenantID, ErrUnknown)
+	}
+	return fmt.Errorf("channel account %s/%s, or the channel's account %s: %w", channelName, name, identity, ErrExists)
+}
+
+// Replace gives an account of the tenant a new configuration: keys are rotated without a restart.
+// The channel's own identity stays what it was. Errors: as [Accounts.Add].
+func (a *Accounts) Replace(ctx context.Context, tenantID, channelName, name string, config []byte) error {
+	identity, secret, err := a.prepare(channelName, name, config)
+	if err != nil {
+		return err
+	}
+	tag, err := a.engine.Exec(ctx, `
+UPDATE channel_accounts SET config = $5, version = version + 1, updated_at = now()
+ WHERE tenant_id = $1 AND channel = $2 AND account = $3 AND identity = $4`, tenantID, channelName, name, identity, secret)
+	if err != nil {
+		return fmt.Errorf("replace channel account %s/%s: %w", channelName, name, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("channel account %s/%s of tenant %s with the channel's account %s: %w", channelName, name, tenantID, identity, ErrUnknown)
+	}
+	return nil
+}
+
+func (a *Accounts) prepare(channelName, name string, config []byte) (identity string, secret []byte, err error) {
+	if !namePattern.MatchString(name) {
+		return "", nil, fmt.Errorf("channel account %q: %w", name, ErrName)
+	}
+	c, err := a.Channel(channelName)
+	if err != nil {
+		return "", nil, err
+	}
+	account, err := c.Open(name, config)
+	if err != nil {
+		return "", nil, fmt.Errorf("configuration of %s/%s: %w", channelName, name, err)
+	}
+	return account.Identity(), a.box.Seal(config, sealContext(channelName, name)), nil
+}
+
+// Config gives an account's configuration in the clear: for the sender of test callbacks. Error: [ErrUnknown].
+func (a *Accounts) Config(ctx context.Context, channelName, name string) ([]byte, error) {
+	var config []byte
+	err := a.engine.QueryRow(ctx, "SELECT config FROM channel_accounts WHERE channel = $1 AND account = $2", channelName, name).Scan(&config)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("channel account %s/%s: %w", channelName, name, ErrUnknown)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up the channel account: %w", err)
+	}
+	return a.box.Open(config, sealContext(channelName, name))
+}
+
+// sealContext binds a sealed configuration to its account: copied to another row it does not open.
+func sealContext(channelName, name string) string {
+	return "channel_accounts/" + channelName + "/" + name
+}

@@ -1,0 +1,35 @@
+package workflows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+)
+
+// maxID is the longest workflow id we make: the engine's databases store 255 bytes.
+const maxID = 200
+
+// PaymentID is the idempotency key of an order's flow. A tenant's name and an order's number hold no slash, and together
+// they are shorter than an id may be.
+func PaymentID(tenant, outTradeNo string) string {
+	return bounded("pay/" + tenant + "/" + outTradeNo)
+}
+
+// EventID is the idempotency key of an event's own flow. accountID is our number of the channel account.
+func EventID(accountID int64, eventKey string) string {
+	return bounded("event/" + strconv.FormatInt(accountID, 10) + "/" + eventKey)
+}
+
+// bounded replaces what follows the kind by its hash where an id would be too long.
+func bounded(id string) string {
+	if len(id) <= maxID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	for i := range id {
+		if id[i] == '/' {
+			return id[:i+1] + "sha256:" + hex.EncodeToString(sum[:])
+		}
+	}
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,47 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// Payment books the events of one order until the order is no longer PENDING. It is opened by the first event, never for
+// an unpaid order, and its id admits one at a time. A signal that comes too late for it loses nothing: the event's row
+// is there, and the re-drive delivers it to a flow of its own.
+func Payment(ctx workflow.Context, in PaymentInput) (PaymentResult, error) {
+	wakes := workflow.GetSignalChannel(ctx, WakeSignal)
+	result := PaymentResult{State: paymentPending}
+	for {
+		var wake Wake
+		if result.State == paymentPending {
+			describe(ctx, in, result, "waiting for an event")
+			wakes.Receive(ctx, &wake)
+		} else if !wakes.ReceiveAsync(&wake) {
+			break // drained: no signal is left behind by the return below
+		}
+		applied, err := apply(ctx, wake.EventID)
+		if err != nil {
+			return result, err
+		}
+		result.Events++
+		if applied.PaymentState != "" {
+			result.State = applied.PaymentState
+		}
+		describe(ctx, in, result, fmt.Sprintf("event %d: %s", wake.EventID, applied.Outcome))
+	}
+	return result, workflow.UpsertTypedSearchAttributes(ctx, StateAttribute.ValueSet(result.State))
+}
+
+// Event books one event whose order's flow has ended: a second payment, or a late one.
+func Event(ctx workflow.Context, in EventInput) (Applied, error) {
+	applied, err := apply(ctx, in.EventID)
+	if err != nil {
+		return applied, err
+	}
+	return applied, workflow.UpsertTypedSearchAttributes(ctx, StateAttribute.ValueSet(applied.Outcome))
+}
+
+func describe(ctx workflow.Context, in PaymentInput, r PaymentResult, last string) {
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**Order** `%s` of `%s`: **%s**\n\nLast: %s", in.OutTradeNo, in.Tenant, r.State, last))
+}

@@ -1,0 +1,93 @@
+// Package start begins and wakes flows: the one place that knows which id, queue and reuse policy each has.
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/paylatch/paylatch/internal/money"
+	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/workflows"
+)
+
+// Starter implements [payment.Driver] on a Temporal client.
+type Starter struct{ client client.Client }
+
+// New makes a starter.
+func New(c client.Client) *Starter { return &Starter{c} }
+
+// Deliver wakes the order's flow, or starts the event's own once the order's has ended. That a flow of this id has run
+// before is an answer, not an error: the database decides what is still to be done.
+func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
+	if d.OrderState == payment.Pending {
+		started, err := s.wake(ctx, d)
+		if err != nil || started {
+			return err
+		}
+		// Its flow has ended since the row was read, or was ended: the event goes its own way.
+	}
+	return s.startEvent(ctx, d)
+}
+
+func (s *Starter) wake(ctx context.Context, d payment.Delivery) (delivered bool, err error) {
+	options := s.options(d, workflows.PaymentID(d.TenantID, d.OutTradeNo))
+	options.StaticSummary = "Payment " + d.OutTradeNo + amountText(d)
+	_, err = s.client.SignalWithStartWorkflow(ctx, options.ID, workflows.WakeSignal, workflows.Wake{EventID: d.EventID},
+		options, workflows.PaymentWorkflow, workflows.PaymentInput{Tenant: d.TenantID, OutTradeNo: d.OutTradeNo})
+	if alreadyStarted(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("wake %s: %w", options.ID, err)
+	}
+	return true, nil
+}
+
+func (s *Starter) startEvent(ctx context.Context, d payment.Delivery) error {
+	options := s.options(d, workflows.EventID(d.AccountID, d.EventKey))
+	options.StaticSummary = fmt.Sprintf("%s for %s, which is %s%s", d.Kind, d.OutTradeNo, d.OrderState, amountText(d))
+	_, err := s.client.ExecuteWorkflow(ctx, options, workflows.EventWorkflow, workflows.EventInput{EventID: d.EventID})
+	if err != nil && !alreadyStarted(err) {
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return nil
+}
+
+// options carry the reuse policy explicitly: the engine's default starts a second flow for a late duplicate. Who has read
+// an unsettled row may start a flow that was ended from outside again; a running one is always used as it is.
+func (s *Starter) options(d payment.Delivery, id string) client.StartWorkflowOptions {
+	reuse := enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	if d.Resume {
+		reuse = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	}
+	return client.StartWorkflowOptions{
+		ID:                       id,
+		TaskQueue:                workflows.PaymentsQueue,
+		WorkflowIDReusePolicy:    reuse,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			workflows.TenantAttribute.ValueSet(d.TenantID),
+			workflows.ChannelAttribute.ValueSet(d.Channel),
+			workflows.OrderAttribute.ValueSet(d.OutTradeNo),
+			workflows.StateAttribute.ValueSet(string(d.OrderState)),
+		),
+	}
+}
+
+func alreadyStarted(err error) bool {
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	return errors.As(err, &started)
+}
+
+func amountText(d payment.Delivery) string {
+	if d.Amount == nil || d.Currency == nil {
+		return ""
+	}
+	return ": " + money.Format(*d.Amount, *d.Currency)
+}

@@ -1,0 +1,90 @@
+// Package workflows says what happens in which order, and nothing else: it reads no clock, no database and no network, so
+// that it can be replayed. The side effects are activities, named here and carried out by package activities.
+//
+// Every flow works from its row in the database. A flow that is terminated, or whose history is gone, can be started again
+// under its id and goes on from what the row says.
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+)
+
+// Registered names. They are part of running histories: never change one, add another.
+const (
+	PaymentWorkflow = "Payment"
+	EventWorkflow   = "Event"
+
+	// WakeSignal tells a payment's flow of an event that is stored and waits to be booked.
+	WakeSignal = "wake"
+
+	// ApplyEventActivity books one event.
+	ApplyEventActivity = "apply_event"
+)
+
+// Task queues, scaled apart.
+const (
+	// PaymentsQueue runs the flows, with their short database steps beside them as local activities.
+	PaymentsQueue = "payments"
+	// LedgerQueue takes the database steps that did not succeed at once.
+	LedgerQueue = "ledger"
+)
+
+// Search attributes, all of type Keyword. Operators' queries rest on the names.
+var (
+	TenantAttribute  = temporal.NewSearchAttributeKeyKeyword("PaylatchTenant")
+	ChannelAttribute = temporal.NewSearchAttributeKeyKeyword("PaylatchChannel")
+	StateAttribute   = temporal.NewSearchAttributeKeyKeyword("PaylatchState")
+	OrderAttribute   = temporal.NewSearchAttributeKeyKeyword("PaylatchOrderNo")
+)
+
+// SearchAttributes gives every attribute's name and type, for registration.
+func SearchAttributes() map[string]string {
+	names := map[string]string{}
+	for _, key := range []temporal.SearchAttributeKeyKeyword{TenantAttribute, ChannelAttribute, StateAttribute, OrderAttribute} {
+		names[key.GetName()] = key.GetValueType().String()
+	}
+	return names
+}
+
+// Wake names the event that a payment's flow shall book.
+type Wake struct {
+	EventID int64 `json:"event_id"`
+}
+
+// PaymentInput names the order.
+type PaymentInput struct {
+	Tenant     string `json:"tenant"`
+	OutTradeNo string `json:"out_trade_no"`
+}
+
+// PaymentResult is where the flow left the order.
+type PaymentResult struct {
+	State string `json:"state"`
+	// Events is how many events the flow booked, repeats included.
+	Events int `json:"events"`
+}
+
+// EventInput names an event whose order's flow has ended.
+type EventInput struct {
+	EventID int64 `json:"event_id"`
+}
+
+// Applied is what the apply step answers: how the event ended, and where it left the order.
+type Applied struct {
+	EventState   string `json:"event_state"`
+	Outcome      string `json:"outcome"`
+	PaymentState string `json:"payment_state"`
+}
+
+// paymentPending is the one state in which a payment's flow has something to wait for.
+const paymentPending = "PENDING"
+
+// The apply step first runs beside the workflow task, where it costs no task of its own; that must stay short, or history
+// fills with heartbeats. When the database is slow or away it goes on as a normal activity, for as long as it takes.
+const (
+	localTimeout  = 3 * time.Second
+	localAttempts = 2
+	applyTimeout  = 15 * time.Second
+)
