@@ -1,0 +1,205 @@
+package testhouse
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/paylatch/paylatch/internal/channel/registry"
+	"github.com/paylatch/paylatch/internal/channel/standard"
+	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/tenant"
+)
+
+// House is the house on a test's database, with one tenant and one account of the standard channel.
+type House struct {
+	*Database
+	Orders   *payment.Orders
+	Entry    *payment.Entry
+	Books    *payment.Books
+	Accounts *tenant.Accounts
+	Clock    *Clock
+	Log      *zap.Logger
+
+	MasterKey string
+	Tenant    string
+	APIKey    string
+	Account   tenant.Account
+	Secret    string
+}
+
+// Clock is a clock that tests move.
+type Clock struct{ ahead atomic.Int64 }
+
+// Now is the real time plus what the test has let pass.
+func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Pass lets time pass at once.
+func (c *Clock) Pass(d time.Duration) { c.ahead.Add(int64(d)) }
+
+var tenants atomic.Int64
+
+// New builds a house on a database of its own; driver hands its events on. The names of tenants differ between houses, so
+// that their flows do not meet in one engine.
+func New(t testing.TB, driver payment.Driver) *House {
+	t.Helper()
+	return On(t, NewDatabase(t), driver)
+}
+
+// On builds a house on a database that exists.
+func On(t testing.TB, db *Database, driver payment.Driver) *House {
+	t.Helper()
+	h := &House{Database: db, Clock: &Clock{}, MasterKey: sealed.NewKey(), Log: zaptest.NewLogger(t, zaptest.Level(zap.FatalLevel))}
+	box, err := sealed.New(h.MasterKey)
+	require.NoError(t, err)
+	h.Accounts = tenant.NewAccounts(db.Engine, registry.All(), box)
+	h.Orders = payment.NewOrders(db.API)
+	h.Books = payment.NewBooks(db.Engine, h.Log)
+	h.Entry = payment.NewEntry(db.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now)
+
+	h.Tenant = fmt.Sprintf("t%d-%d", time.Now().UnixNano(), tenants.Add(1))
+	h.APIKey, err = tenant.Add(t.Context(), db.Engine, h.Tenant, "CNY")
+	require.NoError(t, err)
+	h.Secret = NewSecret()
+	h.Account = h.AddAccount(t, h.Tenant, "acct-"+h.Tenant, h.Secret)
+	return h
+}
+
+// NewSecret makes a secret of the standard channel.
+func NewSecret() string {
+	key := sealed.NewKey() // 32 random bytes in base64
+	return "whsec_" + key
+}
+
+// AddAccount adds an account of the standard channel.
+func (h *House) AddAccount(t testing.TB, tenantID, name string, secrets ...string) tenant.Account {
+	t.Helper()
+	config, err := json.Marshal(standard.Config{Secrets: secrets})
+	require.NoError(t, err)
+	require.NoError(t, h.Accounts.Add(t.Context(), tenantID, standard.Name, name, config))
+	acct, err := h.Accounts.Find(t.Context(), standard.Name, name)
+	require.NoError(t, err)
+	return acct
+}
+
+// Order is a valid request for an order.
+func Order(outTradeNo string, amount int64) payment.Request {
+	return payment.Request{OutTradeNo: outTradeNo, Amount: amount, Currency: "CNY", Metadata: json.RawMessage("{}")}
+}
+
+// Create makes an order and looks for its events, as the API does.
+func (h *House) Create(t testing.TB, r payment.Request) payment.Payment {
+	t.Helper()
+	p, _, err := h.Orders.Create(t.Context(), h.Tenant, r, h.Clock.Now())
+	require.NoError(t, err)
+	require.NoError(t, h.Entry.OrderCreated(t.Context(), h.Tenant, r.OutTradeNo))
+	return p
+}
+
+// Body is a message of the standard channel.
+func Body(t testing.TB, kind, transactionID, outTradeNo string, amount int64, currency string) []byte {
+	t.Helper()
+	body, err := json.Marshal(standard.Message{Type: kind, Timestamp: time.Unix(1_770_000_000, 0).UTC(), Data: standard.Data{
+		TransactionID: transactionID, OutTradeNo: outTradeNo, Amount: amount, Currency: currency,
+	}})
+	require.NoError(t, err)
+	return body
+}
+
+// Paid is the success message of a payment.
+func Paid(t testing.TB, transactionID, outTradeNo string, amount int64) []byte {
+	t.Helper()
+	return Body(t, "payment.succeeded", transactionID, outTradeNo, amount, "CNY")
+}
+
+// Report takes a body through the entry and gives what became of its one event.
+func (h *House) Report(t testing.TB, body []byte) payment.Reported {
+	t.Helper()
+	results, err := h.Entry.Report(t.Context(), h.Account, body, h.Clock.Now())
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	return results[0]
+}
+
+// State is an order's state.
+func (h *House) State(t testing.TB, outTradeNo string) payment.State {
+	t.Helper()
+	p, err := h.Orders.Get(t.Context(), h.Tenant, outTradeNo)
+	require.NoError(t, err)
+	return p.State
+}
+
+// Events lists an order's events, oldest first, as "STATE OUTCOME".
+func (h *House) Events(t testing.TB, outTradeNo string) (list []string) {
+	t.Helper()
+	events, err := h.Orders.Events(t.Context(), h.Tenant, payment.EventFilter{OutTradeNo: outTradeNo, Limit: 200})
+	require.NoError(t, err)
+	for i := len(events) - 1; i >= 0; i-- {
+		outcome := ""
+		if events[i].Outcome != nil {
+			outcome = " " + string(*events[i].Outcome)
+		}
+		list = append(list, string(events[i].State)+outcome)
+	}
+	return list
+}
+
+// Balance is the balance of one of the tenant's accounts in CNY; 0 if it does not exist.
+func (h *House) Balance(t testing.TB, code string) int {
+	t.Helper()
+	return h.Count(t, "SELECT coalesce(sum(balance), 0) FROM ledger_accounts WHERE tenant_id = $1 AND code = $2 AND currency = 'CNY'", h.Tenant, code)
+}
+
+// Journals counts the tenant's journals.
+func (h *House) Journals(t testing.TB) int {
+	t.Helper()
+	return h.Count(t, "SELECT count(*) FROM journals WHERE tenant_id = $1", h.Tenant)
+}
+
+// Deliveries is a driver that keeps what it is given, for tests that book by hand.
+type Deliveries struct {
+	mu   sync.Mutex
+	list []payment.Delivery
+	// Err makes it refuse.
+	Err error
+}
+
+// Deliver implements [payment.Driver].
+func (d *Deliveries) Deliver(_ context.Context, delivery payment.Delivery) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Err != nil {
+		return d.Err
+	}
+	d.list = append(d.list, delivery)
+	return nil
+}
+
+// Take gives what was delivered since the last call.
+func (d *Deliveries) Take() []payment.Delivery {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := d.list
+	d.list = nil
+	return taken
+}
+
+// Book applies everything that was delivered and gives the outcomes.
+func (d *Deliveries) Book(t testing.TB, books *payment.Books) (outcomes []payment.Outcome) {
+	t.Helper()
+	for _, delivery := range d.Take() {
+		applied, err := books.Apply(t.Context(), delivery.EventID)
+		require.NoError(t, err)
+		outcomes = append(outcomes, applied.Outcome)
+	}
+	return outcomes
+}
