@@ -59,19 +59,24 @@ func New(t testing.TB, driver payment.Driver) *House {
 func On(t testing.TB, db *Database, driver payment.Driver) *House {
 	t.Helper()
 	h := &House{Database: db, Clock: &Clock{}, MasterKey: sealed.NewKey(), Log: zaptest.NewLogger(t, zaptest.Level(zap.FatalLevel))}
-	box, err := sealed.New(h.MasterKey)
-	require.NoError(t, err)
-	h.Accounts = tenant.NewAccounts(db.Engine, registry.All(), box)
-	h.Orders = payment.NewOrders(db.API)
-	h.Books = payment.NewBooks(db.Engine, h.Log)
-	h.Entry = payment.NewEntry(db.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now)
-
+	h.open(t, driver)
+	var err error
 	h.Tenant = fmt.Sprintf("t%d-%d", time.Now().UnixNano(), tenants.Add(1))
 	h.APIKey, err = tenant.Add(t.Context(), db.Engine, h.Tenant, "CNY")
 	require.NoError(t, err)
 	h.Secret = NewSecret()
 	h.Account = h.AddAccount(t, h.Tenant, "acct-"+h.Tenant, h.Secret)
 	return h
+}
+
+func (h *House) open(t testing.TB, driver payment.Driver) {
+	t.Helper()
+	box, err := sealed.New(h.MasterKey)
+	require.NoError(t, err)
+	h.Accounts = tenant.NewAccounts(h.Engine, registry.All(), box)
+	h.Orders = payment.NewOrders(h.API)
+	h.Books = payment.NewBooks(h.Engine, h.Log)
+	h.Entry = payment.NewEntry(h.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now)
 }
 
 // NewSecret makes a secret of the standard channel.
@@ -202,4 +207,15 @@ func (d *Deliveries) Book(t testing.TB, books *payment.Books) (outcomes []paymen
 		outcomes = append(outcomes, applied.Outcome)
 	}
 	return outcomes
+}
+
+// Reopen builds the same house anew, as a process that starts again.
+func Reopen(t testing.TB, h *House, driver payment.Driver) *House {
+	t.Helper()
+	db := &Database{OwnerURL: h.OwnerURL, EngineURL: h.EngineURL, APIURL: h.APIURL}
+	db.Owner, db.Engine, db.API = openPool(t, h.OwnerURL), openPool(t, h.EngineURL), openPool(t, h.APIURL)
+	again := *h
+	again.Database = db
+	again.open(t, driver)
+	return &again
 }

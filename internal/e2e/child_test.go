@@ -1,0 +1,154 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/activities"
+	"github.com/paylatch/paylatch/api"
+	"github.com/paylatch/paylatch/internal/channel/registry"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/devstack"
+	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/tenant"
+	"github.com/paylatch/paylatch/internal/testhouse"
+	"github.com/paylatch/paylatch/worker"
+	"github.com/paylatch/paylatch/workflows"
+)
+
+// Processes that die at a chosen point are this test binary, started again in a role: the product itself knows no such
+// point.
+const (
+	childRole     = "PAYLATCH_E2E_CHILD"
+	childSettings = "PAYLATCH_E2E_SETTINGS"
+
+	workerThatDies = "worker-dies-after-commit"
+	apiThatDies    = "api-dies-before-signal"
+)
+
+type settings struct {
+	EngineURL, APIURL, Temporal, MasterKey string
+	// Address is where the child writes the URL it serves.
+	Address string
+}
+
+// startChild runs this binary in a role; ended gives the child's end.
+func startChild(t *testing.T, h *testhouse.House, role, addressFile string) (ended <-chan error) {
+	t.Helper()
+	text, err := json.Marshal(settings{h.EngineURL, h.APIURL, devstack.TestTemporal().Address(), h.MasterKey, addressFile})
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childRole+"="+role, childSettings+"="+string(text))
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait(); close(done) }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may be dead already, which is what most stories want
+		<-done
+	})
+	return done
+}
+
+func requireKilled(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+		require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
+	case <-time.After(40 * time.Second):
+		t.Fatal("the process did not come to the point where it dies")
+	}
+}
+
+func die() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
+
+func runChild(role string) int {
+	if err := child(role); err != nil {
+		fmt.Fprintln(os.Stderr, role+":", err)
+		return 1
+	}
+	return 0
+}
+
+func child(role string) error {
+	var s settings
+	if err := json.Unmarshal([]byte(os.Getenv(childSettings)), &s); err != nil {
+		return err
+	}
+	db, err := database.Open(s.EngineURL, 4)
+	if err != nil {
+		return err
+	}
+	books := payment.NewBooks(db, zap.NewNop())
+	switch role {
+	case workerThatDies:
+		options, err := engine.Options(s.Temporal, "default", zap.NewNop())
+		if err != nil {
+			return err
+		}
+		c, err := engine.Open(options)
+		if err != nil {
+			return err
+		}
+		real := &activities.Payments{Books: books}
+		w := worker.New(c, workflows.PaymentsQueue, 4)
+		w.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
+		w.RegisterActivityWithOptions(func(ctx context.Context, id int64) (workflows.Applied, error) {
+			applied, err := real.ApplyEvent(ctx, id)
+			if err == nil {
+				die() // committed, and nobody is told
+			}
+			return applied, err
+		}, activity.RegisterOptions{Name: workflows.ApplyEventActivity})
+		return w.Run(nil)
+	case apiThatDies:
+		box, err := sealed.New(s.MasterKey)
+		if err != nil {
+			return err
+		}
+		apiDB, err := database.Open(s.APIURL, 4)
+		if err != nil {
+			return err
+		}
+		accounts := tenant.NewAccounts(db, registry.All(), box)
+		srv := httptest.NewServer(api.Handler(api.Config{
+			Orders: payment.NewOrders(apiDB), Books: books, Accounts: accounts, API: apiDB, Engine: db, Log: zap.NewNop(),
+			Entry:       payment.NewEntry(db, accounts, deadly{}, zap.NewNop(), payment.DefaultPlan, nil),
+			WorkflowURL: func(id string) string { return id },
+		}))
+		defer srv.Close()
+		if err := os.WriteFile(s.Address+".new", []byte(srv.URL), 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(s.Address+".new", s.Address); err != nil {
+			return err
+		}
+		select {}
+	default:
+		return fmt.Errorf("no role %q", role)
+	}
+}
+
+// deadly is a driver that dies between the stored row and the signal.
+type deadly struct{}
+
+func (deadly) Deliver(context.Context, payment.Delivery) error {
+	die()
+	select {}
+}
