@@ -102,6 +102,7 @@ func child(role string) error {
 		if err != nil {
 			return err
 		}
+		options.Identity = "paylatch"
 		c, err := engine.Open(options)
 		if err != nil {
 			return err

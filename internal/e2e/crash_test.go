@@ -114,8 +114,8 @@ func TestTheDatabaseGoesAwayWhileAFlowBooks(t *testing.T) {
 	id := workflows.PaymentID(h.Tenant, "o")
 	// The short local step fails; the flow goes on with the patient one on the ledger queue.
 	require.Eventually(t, func() bool {
-		described, err := c.DescribeWorkflowExecution(t.Context(), id, "")
-		return err == nil && len(described.PendingActivities) == 1
+		described, err := c.DescribeWorkflow(t.Context(), id, "")
+		return err == nil && len(described.RawResponse.PendingActivities) == 1
 	}, 30*time.Second, 50*time.Millisecond)
 	require.NoError(t, devstack.TestPostgres().Start(t.Context()))
 	requireClosed(t, c, id)

@@ -1,0 +1,116 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/paylatch/paylatch/workflows"
+)
+
+// newFlow gives the SDK's test environment with the flows, and the apply step as the test wants it.
+func newFlow(apply func(ctx context.Context, id int64) (workflows.Applied, error)) *testsuite.TestWorkflowEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
+	env.RegisterWorkflowWithOptions(workflows.Event, workflow.RegisterOptions{Name: workflows.EventWorkflow})
+	env.RegisterActivityWithOptions(apply, activity.RegisterOptions{Name: workflows.ApplyEventActivity})
+	return env
+}
+
+var order = workflows.PaymentInput{Tenant: "t", OutTradeNo: "o"}
+
+func TestAFlowBooksEverySignalThatCameBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	var booked []int64
+	env := newFlow(func(_ context.Context, id int64) (workflows.Applied, error) {
+		booked = append(booked, id)
+		return workflows.Applied{EventState: "DONE", Outcome: "CREDITED", PaymentState: "PAID"}, nil
+	})
+	env.RegisterDelayedCallback(func() {
+		for id := int64(1); id <= 3; id++ {
+			env.SignalWorkflow(workflows.WakeSignal, workflows.Wake{EventID: id})
+		}
+	}, 0)
+	env.ExecuteWorkflow(workflows.PaymentWorkflow, order)
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, []int64{1, 2, 3}, booked)
+	var result workflows.PaymentResult
+	require.NoError(t, env.GetWorkflowResult(&result))
+	require.Equal(t, workflows.PaymentResult{State: "PAID", Events: 3}, result)
+}
+
+func TestAFlowWaitsOnWhileItsOrderIsPending(t *testing.T) {
+	t.Parallel()
+	env := newFlow(func(_ context.Context, id int64) (workflows.Applied, error) {
+		if id == 1 {
+			return workflows.Applied{EventState: "PARKED", Outcome: "CONFLICT", PaymentState: "PENDING"}, nil
+		}
+		return workflows.Applied{EventState: "DONE", Outcome: "CREDITED", PaymentState: "PAID"}, nil
+	})
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(workflows.WakeSignal, workflows.Wake{EventID: 1}) }, 0)
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(workflows.WakeSignal, workflows.Wake{EventID: 2}) }, 3600e9)
+	env.ExecuteWorkflow(workflows.PaymentWorkflow, order)
+	require.NoError(t, env.GetWorkflowError())
+	var result workflows.PaymentResult
+	require.NoError(t, env.GetWorkflowResult(&result))
+	require.Equal(t, workflows.PaymentResult{State: "PAID", Events: 2}, result)
+}
+
+func TestAStepThatFailsBesideTheTaskGoesOnForAsLongAsItTakes(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	env := newFlow(func(context.Context, int64) (workflows.Applied, error) {
+		if calls++; calls <= 8 {
+			return workflows.Applied{}, errors.New("the database is away")
+		}
+		return workflows.Applied{EventState: "DONE", Outcome: "CREDITED", PaymentState: "PAID"}, nil
+	})
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(workflows.WakeSignal, workflows.Wake{EventID: 1}) }, 0)
+	env.ExecuteWorkflow(workflows.PaymentWorkflow, order)
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, 9, calls)
+}
+
+func TestIDsAreBusinessKeysAndFitTheEnginesColumns(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "pay/t/o", workflows.PaymentID("t", "o"))
+	require.Equal(t, "event/7/standard:tx:PAY_SUCCESS", workflows.EventID(7, "standard:tx:PAY_SUCCESS"))
+	require.Equal(t, "pay/"+strings.Repeat("t", 64)+"/"+strings.Repeat("o", 64), workflows.PaymentID(strings.Repeat("t", 64), strings.Repeat("o", 64)))
+
+	long := strings.Repeat("支", 128)
+	id := workflows.EventID(7, long+"a")
+	require.LessOrEqual(t, len(id), 200)
+	require.True(t, strings.HasPrefix(id, "event/"), id)
+	require.Equal(t, id, workflows.EventID(7, long+"a"), "the same key, the same id")
+	require.NotEqual(t, id, workflows.EventID(7, long+"b"))
+	require.NotEqual(t, id, workflows.EventID(8, long+"a"))
+}
+
+func TestFlowsImportNoDatabaseNetworkClockOrRandomSource(t *testing.T) {
+	t.Parallel()
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, i := range parsed.Imports {
+			path := strings.Trim(i.Path.Value, `"`)
+			require.NotContains(t, []string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "database/sql"}, path, f.Name())
+			require.NotContains(t, path, "paylatch/internal", f.Name())
+			require.NotContains(t, path, "pgx", f.Name())
+		}
+	}
+}
