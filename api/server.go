@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/console"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/tenant"
 )
@@ -65,6 +66,9 @@ func Handler(cfg Config) http.Handler {
 	r.GET("/readyz", s.ready)
 	r.GET("/readyz/callbacks", s.readyForCallbacks)
 	r.GET("/metrics", gin.WrapH(promhttp.Handler()))
+	for _, path := range console.Files() {
+		r.GET(path, gin.WrapH(console.Handler()))
+	}
 
 	r.POST("/callbacks/:channel/:account", s.callback)
 

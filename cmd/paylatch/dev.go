@@ -284,6 +284,7 @@ func (c *devCommand) present(ctx context.Context, out io.Writer, info devInfo) e
 		}
 	}
 	fmt.Fprintf(out, "  API            %s\n", info.HTTP)
+	fmt.Fprintf(out, "  console        %s (asks for the API key)\n", info.Console)
 	fmt.Fprintf(out, "  Temporal UI    %s\n", info.TemporalUI)
 	fmt.Fprintf(out, "  settings       %s (API key, secrets, database)\n", filepath.Join(c.Data, devInfoName))
 	fmt.Fprintf(out, "  try            go run ./cmd/paylatch send --data %s --channel standard --account %s --out-trade-no demo-1 --amount 9900 --times 3\n\n", c.Data, demoAccount)
