@@ -224,7 +224,7 @@ func requireMasterKey(t *testing.T, keys keyFlags) {
 func (c compose) requireTemporal(t *testing.T) {
 	t.Helper()
 	require.NotEmpty(t, os.Getenv("TEMPORAL_ADDRESS"), "localhost is no other container")
-	options, err := engine.Options("", "", zap.NewNop())
+	options, err := engine.Options("", zap.NewNop())
 	require.NoError(t, err)
 	host, port, err := net.SplitHostPort(options.HostPort)
 	require.NoError(t, err)

@@ -20,11 +20,11 @@ const (
 	demoCurrency = "CNY"
 )
 
-// playDemo is the whole promise in one order: the same success callback three times at once, one credit.
-func playDemo(ctx context.Context, out io.Writer, ch channel.Channel, info devInfo, data string) error {
+// playDemo is the whole promise in one order: the same success callback three times at once, one credit. It gives the order.
+func playDemo(ctx context.Context, out io.Writer, ch channel.Channel, info devInfo, data string) (order string, err error) {
 	sender, ok := ch.(channel.Sender)
 	if !ok {
-		return fmt.Errorf("channel %s cannot be played", ch.Name())
+		return "", fmt.Errorf("channel %s cannot be played", ch.Name())
 	}
 	acct := info.Accounts[ch.Name()]
 	config := toJSON(map[string][]string{"secrets": {acct.Secret}})
@@ -32,27 +32,27 @@ func playDemo(ctx context.Context, out io.Writer, ch channel.Channel, info devIn
 
 	before, err := merchant.balance(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	order := "demo-" + time.Now().UTC().Format("20060102-150405.000")
+	order = "demo-" + time.Now().UTC().Format("20060102-150405.000")
 	if err := merchant.create(ctx, order); err != nil {
-		return err
+		return "", err
 	}
 	begin := time.Now()
 	acks, err := deliver(ctx, sender, config, info.HTTP, acct.Account, channel.Sample{
 		TransactionID: "tx-" + order, OutTradeNo: order, Amount: demoAmount, Currency: demoCurrency, OccurredAt: begin,
 	}, 3, 3)
 	if err != nil {
-		return err
+		return "", err
 	}
 	paid, err := merchant.awaitPaid(ctx, order)
 	if err != nil {
-		return err
+		return "", err
 	}
 	took := time.Since(begin)
 	after, err := merchant.balance(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 
 	fmt.Fprintf(out, "  order          %s: %s\n", order, money.Format(demoAmount, demoCurrency))
@@ -65,9 +65,9 @@ func playDemo(ctx context.Context, out io.Writer, ch channel.Channel, info devIn
 	fmt.Fprintf(out, "  balance        merchant %s -> %s\n", money.Format(before, demoCurrency), money.Format(after, demoCurrency))
 	fmt.Fprintf(out, "  workflow       %s\n                 %s\n\n", paid.WorkflowID, paid.TemporalUI)
 	if len(paid.JournalKeys) != 1 || after-before != demoAmount {
-		return errors.New("the money was not credited exactly once: please report this with " + data + "/paylatch.log")
+		return "", errors.New("the money was not credited exactly once: please report this with " + data + "/paylatch.log")
 	}
-	return nil
+	return order, nil
 }
 
 // merchant calls the API as a merchant does.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sync/errgroup"
@@ -23,6 +24,7 @@ import (
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/devstack"
+	"github.com/paylatch/paylatch/internal/engine"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/migrations"
@@ -99,7 +101,7 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 	})
 	starting.Go(func() (err error) {
 		temporal, err = devstack.StartTemporal(startCtx, devstack.TemporalOptions{
-			Address: c.TemporalAddress, Dir: filepath.Join(c.Data, "temporal"), Port: c.TemporalPort, UIPort: c.UIPort,
+			Address: c.TemporalAddress, Namespace: c.namespace(), Dir: filepath.Join(c.Data, "temporal"), Port: c.TemporalPort, UIPort: c.UIPort,
 			SearchAttributes: workflows.SearchAttributes(), Progress: os.Stderr,
 		})
 		return err
@@ -160,7 +162,11 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 		return err
 	}
 	defer apiDB.Close()
-	h, err := newHouse(engineDB, box, info.Temporal, log)
+	options, err := c.temporalOptions(info.Temporal, log)
+	if err != nil {
+		return err
+	}
+	h, err := newHouse(engineDB, box, options, log)
 	if err != nil {
 		return err
 	}
@@ -198,6 +204,24 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 		return nil
 	}
 	return err
+}
+
+// namespace is the environment's for a Temporal that was given; a private one has the default one.
+func (c *devCommand) namespace() string {
+	if c.TemporalAddress == "" {
+		return client.DefaultNamespace
+	}
+	return firstOf(os.Getenv("TEMPORAL_NAMESPACE"), client.DefaultNamespace)
+}
+
+// temporalOptions follow the environment for a Temporal that was given, and it alone.
+func (c *devCommand) temporalOptions(address string, log *zap.Logger) (client.Options, error) {
+	if c.TemporalAddress == "" {
+		return engine.Options(address, log)
+	}
+	options, err := engine.Options("", log)
+	options.HostPort = address
+	return options, err
 }
 
 // devConnections is the size of each pool in dev.
@@ -271,12 +295,13 @@ func newSecret() string {
 }
 
 // present plays the demo and says where to look.
-func (c *devCommand) present(ctx context.Context, out io.Writer, info devInfo) error {
+func (c *devCommand) present(ctx context.Context, out io.Writer, info devInfo) (err error) {
 	fmt.Fprintf(out, "\npaylatch is up\n\n")
+	played := ""
 	if !c.NoDemo {
 		demo, cancel := context.WithTimeout(ctx, demoTimeout)
 		defer cancel()
-		if err := playDemo(demo, out, registry.All()[standard.Name], info, c.Data); err != nil {
+		if played, err = playDemo(demo, out, registry.All()[standard.Name], info, c.Data); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -287,7 +312,11 @@ func (c *devCommand) present(ctx context.Context, out io.Writer, info devInfo) e
 	fmt.Fprintf(out, "  console        %s (asks for the API key)\n", info.Console)
 	fmt.Fprintf(out, "  Temporal UI    %s\n", info.TemporalUI)
 	fmt.Fprintf(out, "  settings       %s (API key, secrets, database)\n", filepath.Join(c.Data, devInfoName))
-	fmt.Fprintf(out, "  try            go run ./cmd/paylatch send --data %s --channel standard --account %s --out-trade-no demo-1 --amount 9900 --times 3\n\n", c.Data, demoAccount)
+	if played != "" {
+		fmt.Fprintf(out, "  once more      go run ./cmd/paylatch send --data %q --channel standard --account %s --out-trade-no %s --amount %d --times 3\n                 (the same callback again: nothing moves)\n",
+			c.Data, demoAccount, played, demoAmount)
+	}
+	fmt.Fprintln(out)
 	fmt.Fprintf(out, "Ctrl-C stops everything; the state is kept.\n")
 	return nil
 }

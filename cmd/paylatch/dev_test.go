@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/paylatch/paylatch/internal/sealed"
 )
 
 // asPaylatch makes this test binary be paylatch itself, so that tests run it as a process.
@@ -83,6 +85,8 @@ func startDev(t *testing.T, data string, args ...string) *devProcess {
 	p := &devProcess{said: &safeBuffer{}}
 	p.cmd = paylatch(append([]string{"dev", "--data", data, "--http", "127.0.0.1:0", "--temporal-port", "0", "--ui-port", "0"}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
+	// What the environment says of another Temporal does not reach a private one.
+	p.cmd.Env = append(p.cmd.Env, "TEMPORAL_NAMESPACE=elsewhere", "TEMPORAL_API_KEY=none")
 	require.NoError(t, p.cmd.Start())
 	t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {
@@ -179,6 +183,9 @@ func TestDevFromNothingToACreditAndBack(t *testing.T) {
 	_, err = theirs.awaitPaid(t.Context(), "o")
 	require.NoError(t, err)
 
+	wrongKey := filepath.Join(t.TempDir(), "master.key")
+	require.NoError(t, os.WriteFile(wrongKey, []byte(sealed.NewKey()), 0o600))
+	require.Contains(t, failure(t, "serve", "--data", data, "--http", "127.0.0.1:0", "--master-key-file", wrongKey), "another master key")
 	require.Contains(t, failure(t, "dev", "--data", data, "--no-demo", "--http", "127.0.0.1:0", "--temporal-port", "0", "--ui-port", "0"), "paylatch:", "one dev per data directory")
 	dev.interrupt(t)
 	require.Empty(t, children(t, data), "no process is left behind")

@@ -14,6 +14,7 @@ import (
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/engine"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/sealed"
 )
 
 type serveCommand struct {
@@ -51,12 +52,16 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer apiDB.Close()
-	h, err := newHouse(engineDB, box, dev.Temporal, log)
+	options, err := engine.Options(dev.Temporal, log)
+	if err != nil {
+		return err
+	}
+	h, err := newHouse(engineDB, box, options, log)
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	if err := refuseUnsafe(ctx, engineDB, log); err != nil {
+	if err := h.refuseUnsafe(ctx); err != nil {
 		return err
 	}
 	return api.Serve(ctx, c.HTTP, h.handler(apiDB, firstOf(c.TemporalUI, dev.TemporalUI)), func(address string) {
@@ -64,17 +69,21 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	})
 }
 
-// refuseUnsafe ends a start on a database that would acknowledge what it could lose. A database that is away is no reason:
-// the readiness probe tells, and callbacks are answered 5xx until it is back.
-func refuseUnsafe(ctx context.Context, db *pgxpool.Pool, log *zap.Logger) error {
+// refuseUnsafe ends a start on a database that would acknowledge what it could lose, or with a master key that opens no
+// channel account. A database that is away is no reason: the readiness probe tells, and callbacks are answered 5xx until it
+// is back.
+func (h *house) refuseUnsafe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	err := database.Ready(ctx, db)
-	if errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) {
+	err := database.Ready(ctx, h.engine)
+	if err == nil {
+		err = h.accounts.CheckKey(ctx)
+	}
+	if errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) || errors.Is(err, sealed.ErrSealed) {
 		return err
 	}
 	if err != nil {
-		log.Warn("the database does not answer yet", zap.Error(err))
+		h.log.Warn("the database does not answer yet", zap.Error(err))
 	}
 	return nil
 }

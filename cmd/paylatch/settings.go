@@ -110,11 +110,7 @@ type house struct {
 	log       *zap.Logger
 }
 
-func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, temporalAddress string, log *zap.Logger) (*house, error) {
-	options, err := engine.Options(temporalAddress, "", log)
-	if err != nil {
-		return nil, err
-	}
+func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, log *zap.Logger) (*house, error) {
 	temporal, err := engine.Open(options)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,11 @@ func (c *workerCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(db, box, dev.Temporal, log)
+	options, err := engine.Options(dev.Temporal, log)
+	if err != nil {
+		return err
+	}
+	h, err := newHouse(db, box, options, log)
 	if err != nil {
 		return err
 	}

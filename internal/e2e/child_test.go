@@ -98,7 +98,7 @@ func child(role string) error {
 	books := payment.NewBooks(db, zap.NewNop())
 	switch role {
 	case workerThatDies:
-		options, err := engine.Options(s.Temporal, "default", zap.NewNop())
+		options, err := engine.Options(s.Temporal, zap.NewNop())
 		if err != nil {
 			return err
 		}

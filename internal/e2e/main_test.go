@@ -53,7 +53,7 @@ func newStory(t *testing.T) (*testhouse.House, client.Client) {
 
 func newClient(t *testing.T) client.Client {
 	t.Helper()
-	options, err := engine.Options(devstack.TestTemporal().Address(), "default", zap.NewNop())
+	options, err := engine.Options(devstack.TestTemporal().Address(), zap.NewNop())
 	require.NoError(t, err)
 	options.Identity = "paylatch" // recorded histories name no machine
 	c, err := engine.Open(options)

@@ -17,20 +17,17 @@ import (
 )
 
 // Options reads Temporal's standard environment configuration (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TLS, API key, or a
-// configuration file); a non-empty address or namespace wins over it.
-func Options(address, namespace string, log *zap.Logger) (client.Options, error) {
+// configuration file). A non-empty address is a dev's private server: of the environment nothing applies to it.
+func Options(address string, log *zap.Logger) (client.Options, error) {
+	if address != "" {
+		return client.Options{HostPort: address, Namespace: client.DefaultNamespace, Logger: logger{log.Sugar()}}, nil
+	}
 	o, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
 		return client.Options{}, fmt.Errorf("read Temporal's environment configuration: %w", err)
 	}
-	if address != "" {
-		o.HostPort = address
-	}
 	if o.HostPort == "" {
 		o.HostPort = client.DefaultHostPort
-	}
-	if namespace != "" {
-		o.Namespace = namespace
 	}
 	if o.Namespace == "" {
 		o.Namespace = client.DefaultNamespace

@@ -147,7 +147,7 @@ func move(ctx context.Context, tx pgx.Tx, known *order, to State, update string,
 }
 
 func settle(ctx context.Context, tx pgx.Tx, eventID int64, v verdict, journal *int64) error {
-	tag, err := tx.Exec(ctx, settleEventSQL, eventID, v.state, v.outcome, v.reason, journal, time.Now())
+	tag, err := tx.Exec(ctx, settleEventSQL, eventID, v.state, v.outcome, v.reason, journal, time.Now(), time.Now().Add(DefaultPlan.Parked))
 	if err != nil {
 		return fmt.Errorf("settle the event: %w", err)
 	}
@@ -184,6 +184,10 @@ func (b *Books) tell(ev Event, v verdict) {
 	case Conflict:
 		alert.Raise(log, alert.Conflict, v.reason)
 	default:
-		log.Info("event booked", zap.String("reason", v.reason))
+		if v.state == Parked {
+			alert.Raise(log, alert.EventParked, "an authentic event is parked", zap.String("reason", v.reason))
+			return
+		}
+		log.Info("event settled", zap.String("state", string(v.state)), zap.String("reason", v.reason))
 	}
 }

@@ -86,9 +86,10 @@ type Reported struct {
 	State     EventState
 	Outcome   Outcome
 	Duplicate bool
-	// reason and delivery are for what follows the commit.
-	reason   string
-	delivery *Delivery
+	// These are for what follows the commit.
+	reason          string
+	delivery        *Delivery
+	channel, tenant string
 }
 
 // Report takes an authentic body that was received at a time. When it returns nil every event of the body is stored
@@ -136,10 +137,10 @@ func (e *Entry) store(ctx context.Context, acct tenant.Account, r report, body [
 	if err != nil {
 		return Reported{}, err
 	}
-	if result.Outcome == UnknownOrder {
+	if result.Outcome == UnknownOrder && !result.Duplicate {
 		// The order may have been committed since this transaction looked; who creates an order looks for events after
 		// its own commit, so the two cannot miss each other. The event is stored: an error here is the re-drive's.
-		if again, err := e.rejudge(ctx, result.EventID); err == nil {
+		if again, changed, err := e.rejudge(ctx, result.EventID); err == nil && changed {
 			return again, nil
 		}
 	}

@@ -165,6 +165,7 @@ func TestACallbackBeforeItsOrderIsMatchedByItself(t *testing.T) {
 	h, driver := newHouse(t)
 	require.Equal(t, payment.UnknownOrder, h.Report(t, testhouse.Paid(t, "tx", "o", 100)).Outcome)
 	require.Equal(t, payment.UnknownOrder, h.Report(t, testhouse.Paid(t, "tx-wrong", "o", 5)).Outcome)
+	require.True(t, h.Report(t, testhouse.Paid(t, "tx", "o", 100)).Duplicate, "sent again it is a duplicate, and alerts nobody")
 	h.Create(t, testhouse.Order("o", 100))
 	require.Equal(t, []payment.Outcome{payment.Credited}, driver.Book(t, h.Books))
 	require.Equal(t, []string{"DONE CREDITED", "PARKED AMOUNT_MISMATCH"}, h.Events(t, "o"))

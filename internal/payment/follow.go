@@ -109,10 +109,13 @@ func (e *Entry) matchAll(ctx context.Context, ids []int64) error {
 	var failed error
 	var due []Delivery
 	for _, id := range ids {
-		r, err := e.rejudge(ctx, id)
+		r, changed, err := e.rejudge(ctx, id)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
+		}
+		if changed {
+			e.tell(r.channel, r.tenant, r)
 		}
 		if r.delivery != nil {
 			due = append(due, *r.delivery)
@@ -122,17 +125,14 @@ func (e *Entry) matchAll(ctx context.Context, ids []int64) error {
 	return failed
 }
 
-// rejudge judges a parked event of an unknown order again, by its stored facts.
-func (e *Entry) rejudge(ctx context.Context, eventID int64) (Reported, error) {
-	var result Reported
-	err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
+// rejudge judges a parked event of an unknown order again, by its stored facts; changed is false while there is no order.
+func (e *Entry) rejudge(ctx context.Context, eventID int64) (result Reported, changed bool, err error) {
+	err = database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
 		ev, err := lockEvent(ctx, tx, "e.id = $1", eventID)
 		if err != nil {
 			return err
 		}
-		result = duplicateOf(ev)
-		result.Duplicate = false
-		result.reason = ev.Reason
+		result, changed = Reported{}, false
 		if ev.State != Parked || deref(ev.Outcome) != UnknownOrder {
 			return nil
 		}
@@ -145,15 +145,17 @@ func (e *Entry) rejudge(ctx context.Context, eventID int64) (Reported, error) {
 		if result, err = e.update(ctx, tx, ev.ID, r, v, ev.ReceiptID); err != nil {
 			return err
 		}
+		changed = true
+		result.channel, result.tenant = ev.Channel, ev.TenantID
 		if v.state == Received {
 			result.delivery = deliveryOf(ev, known)
 		}
 		return nil
 	})
 	if err != nil {
-		return Reported{}, fmt.Errorf("judge event %d again: %w", eventID, err)
+		return Reported{}, false, fmt.Errorf("judge event %d again: %w", eventID, err)
 	}
-	return result, nil
+	return result, changed, nil
 }
 
 // Replay reads the stored body of an event again and takes it through the entry, as if it had just come: after a

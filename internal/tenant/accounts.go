@@ -176,6 +176,23 @@ func (a *Accounts) Config(ctx context.Context, channelName, name string) ([]byte
 	return a.box.Open(config, sealContext(channelName, name))
 }
 
+// CheckKey reports whether the master key opens what is stored, by one account; nil where there is none. Error: [sealed.ErrSealed].
+func (a *Accounts) CheckKey(ctx context.Context) error {
+	var channelName, name string
+	var config []byte
+	err := a.engine.QueryRow(ctx, "SELECT channel, account, config FROM channel_accounts ORDER BY id DESC LIMIT 1").Scan(&channelName, &name, &config)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up a channel account: %w", err)
+	}
+	if _, err := a.box.Open(config, sealContext(channelName, name)); err != nil {
+		return fmt.Errorf("channel account %s/%s: %w", channelName, name, err)
+	}
+	return nil
+}
+
 // sealContext binds a sealed configuration to its account: copied to another row it does not open.
 func sealContext(channelName, name string) string {
 	return "channel_accounts/" + channelName + "/" + name
