@@ -16,8 +16,8 @@ func who(c *gin.Context) tenant.Identified { return c.MustGet(tenantKey).(tenant
 
 // authenticate finds the tenant of the request's API key.
 func (s *server) authenticate(c *gin.Context) {
-	key, ok := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
-	if !ok || key == "" || len(c.Request.Header.Values("Authorization")) > 1 {
+	scheme, key, _ := strings.Cut(c.GetHeader("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || key == "" || len(c.Request.Header.Values("Authorization")) > 1 {
 		s.unauthorized(c, "send one header Authorization: Bearer <api key>")
 		return
 	}

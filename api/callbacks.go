@@ -79,6 +79,9 @@ func (s *server) callback(c *gin.Context) {
 }
 
 func (s *server) findAccount(c *gin.Context, channelName string) (tenant.Account, error) {
+	if !isText(c.Param("account")) {
+		return tenant.Account{}, tenant.ErrUnknown
+	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), findTimeout)
 	defer cancel()
 	return s.Accounts.Find(ctx, channelName, c.Param("account"))

@@ -49,7 +49,7 @@ func (s *server) listEvents(c *gin.Context) {
 	if err == nil {
 		filter.State, err = queryOneOf(c, "state", payment.EventStates())
 	}
-	if err == nil && (!utf8.ValidString(filter.OutTradeNo) || strings.ContainsRune(filter.OutTradeNo, 0)) {
+	if err == nil && !isText(filter.OutTradeNo) {
 		err = badRequest("out_trade_no_invalid", "out_trade_no is not text")
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *server) exitEvent(exit func(ctx context.Context, tenantID string, id in
 			s.fail(c, badRequest("reason_invalid", "reason must say why, in 1 to 500 characters"))
 			return
 		}
-		e, err := exit(c.Request.Context(), who(c).TenantID, id, body.Reason)
+		e, err := exit(c.Request.Context(), who(c).TenantID, id, strings.TrimSpace(body.Reason))
 		if err != nil {
 			s.fail(c, err)
 			return

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -39,6 +40,16 @@ func (s *server) readyForCallbacks(c *gin.Context) {
 	s.probe(c, map[string]func(context.Context) error{"database": s.DatabaseReady})
 }
 
+// checked makes an error of a panic: in a goroutine of its own it would end the process.
+func checked(ctx context.Context, check func(context.Context) error) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the check panicked: %v", fault)
+		}
+	}()
+	return check(ctx)
+}
+
 func (s *server) probe(c *gin.Context, parts map[string]func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), probeTimeout)
 	defer cancel()
@@ -48,7 +59,7 @@ func (s *server) probe(c *gin.Context, parts map[string]func(context.Context) er
 	}
 	answers := make(chan answer, len(parts))
 	for name, check := range parts {
-		go func() { answers <- answer{name, check(ctx)} }()
+		go func() { answers <- answer{name, checked(ctx, check)} }()
 	}
 	status, body := http.StatusOK, gin.H{"status": "ok"}
 	for range parts {

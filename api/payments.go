@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -88,10 +89,13 @@ func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 	if err := dec.Decode(&object); err != nil {
 		return nil, badRequest("metadata_invalid", "metadata must be a JSON object")
 	}
-	canonical, err := json.Marshal(object)
-	if err != nil {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // it would make six bytes of one
+	if err := enc.Encode(object); err != nil {
 		return nil, fmt.Errorf("canonical metadata: %w", err)
 	}
+	canonical := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 	if len(canonical) > maxMetadata {
 		return nil, badRequest("metadata_invalid", fmt.Sprintf("metadata has at most %d bytes", maxMetadata))
 	}
@@ -169,8 +173,22 @@ func (s *server) createPayment(c *gin.Context) {
 	s.showPayment(c, status, p)
 }
 
+// outTradeNo reads the path's number; what cannot be a number names no payment.
+func outTradeNo(c *gin.Context) (string, error) {
+	number := c.Param("out_trade_no")
+	if !numberPattern.MatchString(number) {
+		return "", payment.ErrNotFound
+	}
+	return number, nil
+}
+
 func (s *server) getPayment(c *gin.Context) {
-	p, err := s.Orders.Get(c.Request.Context(), who(c).TenantID, c.Param("out_trade_no"))
+	number, err := outTradeNo(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	p, err := s.Orders.Get(c.Request.Context(), who(c).TenantID, number)
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -180,11 +198,15 @@ func (s *server) getPayment(c *gin.Context) {
 
 func (s *server) movePayment(move func(ctx context.Context, tenantID, outTradeNo string) (payment.Payment, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if err := readJSON(c, &struct{}{}, true); err != nil {
+		number, err := outTradeNo(c)
+		if err == nil {
+			err = readJSON(c, &struct{}{}, true)
+		}
+		if err != nil {
 			s.fail(c, err)
 			return
 		}
-		p, err := move(c.Request.Context(), who(c).TenantID, c.Param("out_trade_no"))
+		p, err := move(c.Request.Context(), who(c).TenantID, number)
 		if err != nil {
 			s.fail(c, err)
 			return
@@ -214,6 +236,9 @@ func (s *server) listPayments(c *gin.Context) {
 	filter := payment.Filter{Channel: c.Query("channel"), Before: p.before, Limit: p.limit + 1}
 	if err == nil {
 		filter.State, err = queryOneOf(c, "state", payment.States())
+	}
+	if err == nil && !isText(filter.Channel) {
+		err = badRequest("channel_invalid", "channel is not text")
 	}
 	if err == nil {
 		filter.From, err = queryTime(c, "from")

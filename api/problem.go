@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -66,12 +68,16 @@ func problemOf(err error) *problem {
 	return newProblem(http.StatusInternalServerError, "internal", "something failed on our side; the log has it under the request id")
 }
 
-// away tells whether the database could not be reached or is shutting down, rather than refusing what we asked.
+// away tells whether the database could not be reached, is shutting down, or was lost in the middle, rather than refusing
+// what we asked.
 func away(err error) bool {
 	var connect *pgconn.ConnectError
+	var network *net.OpError
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &connect), errors.Is(err, context.DeadlineExceeded), pgconn.SafeToRetry(err), pgconn.Timeout(err):
+		return true
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return true
 	case errors.As(err, &pg):
 		return pg.Code[:2] == "08" || pg.Code[:2] == "53" || pg.Code[:2] == "57"

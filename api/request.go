@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -33,8 +35,14 @@ func readJSON(c *gin.Context, v any, optional bool) error {
 	if media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type")); err != nil || media != "application/json" {
 		return newProblem(http.StatusUnsupportedMediaType, "content_type_unsupported", "send Content-Type: application/json")
 	}
-	return jsonProblem(strictjson.UnmarshalKnown(body, v))
+	err = strictjson.UnmarshalKnown(body, v)
+	if err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return errNoObject // encoding/json takes null for any value
+	}
+	return jsonProblem(err)
 }
+
+var errNoObject = badRequest("json_malformed", "the body must be a JSON object")
 
 func jsonProblem(err error) error {
 	var typed *json.UnmarshalTypeError
@@ -44,11 +52,11 @@ func jsonProblem(err error) error {
 	case errors.Is(err, strictjson.ErrMalformed):
 		return badRequest("json_malformed", err.Error())
 	case errors.As(err, &typed) && typed.Field == "":
-		return badRequest("json_malformed", "the body must be a JSON object")
+		return errNoObject
 	case errors.As(err, &typed):
 		return badRequest(fieldCode(typed.Field), fmt.Sprintf("%s must be %s", typed.Field, describeType(typed.Type.Kind().String())))
 	case strings.Contains(err.Error(), "unknown field"):
-		return badRequest("field_unknown", strings.TrimPrefix(err.Error(), "json: "))
+		return badRequest("field_unknown", fmt.Sprintf("%.80s", strings.TrimPrefix(err.Error(), "json: ")))
 	default:
 		return badRequest("json_malformed", "the body cannot be read")
 	}
@@ -67,6 +75,9 @@ func describeType(kind string) string {
 		return "of the documented type"
 	}
 }
+
+// isText tells whether the database can hold s as text; what it cannot hold names nothing in it.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // page is a list's cursor and size.
 type page struct {

@@ -72,7 +72,7 @@ func Handler(cfg Config) http.Handler {
 
 	r.POST("/callbacks/:channel/:account", s.callback)
 
-	v1 := r.Group("/v1", s.authenticate, s.bound)
+	v1 := r.Group("/v1", s.bound, s.authenticate)
 	v1.POST("/payments", s.createPayment)
 	v1.GET("/payments", s.listPayments)
 	v1.GET("/payments/:out_trade_no", s.getPayment)
@@ -135,7 +135,8 @@ func (s *server) observe(c *gin.Context) {
 		zap.String("route", c.FullPath()), zap.Int("status", c.Writer.Status()), zap.Duration("took", time.Since(begin)))
 }
 
-// recover answers a panic with a problem and keeps the process alive.
+// recover answers a panic with a problem and keeps the process alive. An answer that could not be written as JSON is a
+// problem too; gin alone would leave it a 200 with nothing in it.
 func (s *server) recover(c *gin.Context) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -145,6 +146,9 @@ func (s *server) recover(c *gin.Context) {
 		}
 	}()
 	c.Next()
+	if err := c.Errors.Last(); err != nil && !c.Writer.Written() {
+		s.fail(c, err)
+	}
 }
 
 // bound gives a merchant's request its time.

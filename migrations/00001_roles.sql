@@ -18,6 +18,12 @@ END $$;
 -- +goose StatementEnd
 
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+-- A temporary table can stand in for a real one in a query that does not name the schema.
+-- +goose StatementBegin
+DO $$ BEGIN
+    EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+END $$;
+-- +goose StatementEnd
 GRANT USAGE ON SCHEMA public TO paylatch_api, paylatch_engine;
 -- So that a process can tell an old schema from its own.
 GRANT SELECT ON goose_db_version TO paylatch_api, paylatch_engine;

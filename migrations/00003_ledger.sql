@@ -42,7 +42,7 @@ CREATE TABLE entries (
 CREATE UNIQUE INDEX entries_statement ON entries (account_id, account_version);
 
 -- Checks a whole INSERT at once: a journal's entries arrive in one statement. A deferred row constraint would fail a
--- whole batch at commit and name nobody.
+-- whole batch at commit and name nobody. Tables are named with their schema: a temporary one must not stand in for them.
 -- +goose StatementBegin
 CREATE FUNCTION check_entries() RETURNS trigger
     LANGUAGE plpgsql AS $$
@@ -50,7 +50,7 @@ DECLARE
     bad record;
 BEGIN
     SELECT n.journal_id, a.currency, sum(n.amount) AS off INTO bad
-      FROM new_entries n JOIN ledger_accounts a ON a.id = n.account_id
+      FROM new_entries n JOIN public.ledger_accounts a ON a.id = n.account_id
      GROUP BY n.journal_id, a.currency
     HAVING sum(n.amount) <> 0
      LIMIT 1;
@@ -71,8 +71,8 @@ BEGIN
 
     SELECT n.journal_id INTO bad
       FROM new_entries n
-      JOIN journals j ON j.id = n.journal_id
-      JOIN ledger_accounts a ON a.id = n.account_id
+      JOIN public.journals j ON j.id = n.journal_id
+      JOIN public.ledger_accounts a ON a.id = n.account_id
      WHERE n.tenant_id <> j.tenant_id OR n.tenant_id <> a.tenant_id
      LIMIT 1;
     IF FOUND THEN
@@ -84,7 +84,7 @@ BEGIN
     SELECT a.id, a.code INTO bad
       FROM (SELECT DISTINCT ON (account_id) account_id, balance_after, account_version
               FROM new_entries ORDER BY account_id, account_version DESC) last
-      JOIN ledger_accounts a ON a.id = last.account_id
+      JOIN public.ledger_accounts a ON a.id = last.account_id
      WHERE a.balance <> last.balance_after OR a.version <> last.account_version
      LIMIT 1;
     IF FOUND THEN
@@ -102,7 +102,7 @@ CREATE TRIGGER check_entries AFTER INSERT ON entries
 CREATE FUNCTION check_journal_has_entries() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM entries WHERE journal_id = NEW.id AND line = 1) THEN
+    IF NOT EXISTS (SELECT FROM public.entries WHERE journal_id = NEW.id AND line = 1) THEN
         RAISE EXCEPTION 'journal % (%) has no entries', NEW.id, NEW.key
             USING ERRCODE = 'check_violation', CONSTRAINT = 'journal_not_empty';
     END IF;

@@ -36,6 +36,13 @@ CREATE INDEX payments_to_expire ON payments (expires_at) WHERE state = 'PENDING'
 CREATE FUNCTION check_payment_move() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.state <> 'PENDING' OR NEW.refund_state <> 'NONE' OR NEW.refunded_amount <> 0 THEN
+            RAISE EXCEPTION 'payment %: it begins as PENDING', NEW.out_trade_no
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_move';
+        END IF;
+        RETURN NEW;
+    END IF;
     IF (OLD.state, NEW.state) NOT IN (('PENDING', 'PAID'), ('PENDING', 'CLOSED'), ('PAID', 'SHIPPED'), ('SHIPPED', 'COMPLETED')) THEN
         RAISE EXCEPTION 'payment %: no move from % to %', OLD.out_trade_no, OLD.state, NEW.state
             USING ERRCODE = 'check_violation', CONSTRAINT = 'payment_move';
@@ -45,6 +52,8 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER check_payment_move BEFORE UPDATE OF state ON payments
     FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION check_payment_move();
+CREATE TRIGGER check_payment_begin BEFORE INSERT ON payments
+    FOR EACH ROW EXECUTE FUNCTION check_payment_move();
 
 -- Every distinct authentic body, raw, whatever became of it: a wrong report never takes a right one's place.
 CREATE TABLE channel_receipts (
@@ -71,6 +80,8 @@ CREATE TABLE channel_events (
     amount         bigint,
     currency       text,
     occurred_at    timestamptz,
+    -- In what the message contradicts the account's configuration; empty for one that does not.
+    mismatch       text NOT NULL DEFAULT '',
     state          text NOT NULL CHECK (state IN ('RECEIVED', 'DONE', 'PARKED', 'IGNORED')),
     outcome        text CHECK ((outcome IS NULL) = (state = 'RECEIVED')),
     -- For people: why it is where it is.
@@ -90,13 +101,15 @@ CREATE TABLE channel_events (
 CREATE INDEX channel_events_newest ON channel_events (tenant_id, id DESC);
 CREATE INDEX channel_events_by_order ON channel_events (tenant_id, out_trade_no);
 CREATE INDEX channel_events_to_drive ON channel_events (next_drive_at) WHERE state = 'RECEIVED';
+CREATE INDEX channel_events_unmatched ON channel_events (tenant_id, out_trade_no) WHERE state = 'PARKED' AND outcome = 'UNKNOWN_ORDER';
 CREATE INDEX channel_events_parked ON channel_events (next_drive_at) WHERE state = 'PARKED';
 
 CALL isolate_by_tenant('payments');
 CALL isolate_by_tenant('channel_receipts');
 CALL isolate_by_tenant('channel_events');
 
-GRANT SELECT, INSERT ON payments TO paylatch_api;
+GRANT SELECT ON payments TO paylatch_api;
+GRANT INSERT (tenant_id, out_trade_no, amount, currency, description, metadata, account_id, method, fingerprint, expires_at) ON payments TO paylatch_api;
 GRANT UPDATE (state, close_reason, closed_at, shipped_at, completed_at) ON payments TO paylatch_api;
 GRANT SELECT ON channel_events TO paylatch_api;
 
@@ -104,7 +117,7 @@ GRANT SELECT ON payments TO paylatch_engine;
 GRANT UPDATE (state, close_reason, closed_at, paid_at, credit_journal_id) ON payments TO paylatch_engine;
 GRANT SELECT, INSERT ON channel_receipts TO paylatch_engine;
 GRANT SELECT, INSERT ON channel_events TO paylatch_engine;
-GRANT UPDATE (receipt_id, kind, transaction_id, out_trade_no, amount, currency, occurred_at, state, outcome, reason,
+GRANT UPDATE (receipt_id, kind, transaction_id, out_trade_no, amount, currency, occurred_at, mismatch, state, outcome, reason,
               journal_id, state_since, next_drive_at, drives) ON channel_events TO paylatch_engine;
 
 -- +goose Down

@@ -1,4 +1,4 @@
-// Package worker runs what polls: one Temporal worker per task queue, and the re-drive beside the payments queue.
+// Package worker runs what polls: one Temporal worker per task queue, and the re-drive.
 package worker
 
 import (
@@ -45,7 +45,6 @@ type Config struct {
 	Client client.Client
 	Queues []string
 	Books  *payment.Books
-	Entry  *payment.Entry
 	Log    *zap.Logger
 	// DatabaseConnections is the size of the engine's pool; no more database steps run at once.
 	DatabaseConnections int
@@ -54,8 +53,10 @@ type Config struct {
 // stopTimeout lets running steps end when the process is asked to stop.
 const stopTimeout = 20 * time.Second
 
-// Run serves the queues until ctx is done, then lets running steps end. It returns an error only if it could not begin.
+// Run serves the queues until ctx is done, then lets running steps end. It returns an error if it could not begin, or can no
+// longer poll.
 func Run(ctx context.Context, c Config) error {
+	fatal := make(chan error, len(c.Queues))
 	var workers []worker.Worker
 	stop := func() {
 		for _, w := range workers {
@@ -63,7 +64,9 @@ func Run(ctx context.Context, c Config) error {
 		}
 	}
 	for _, queue := range c.Queues {
-		w := New(c.Client, queue, c.DatabaseConnections)
+		w := New(c.Client, queue, c.DatabaseConnections, func(err error) {
+			fatal <- fmt.Errorf("queue %s: the worker gave up: %w", queue, err)
+		})
 		Register(w, queue, &activities.Payments{Books: c.Books})
 		if err := w.Start(); err != nil {
 			stop()
@@ -71,26 +74,30 @@ func Run(ctx context.Context, c Config) error {
 		}
 		workers = append(workers, w)
 	}
-	if slices.Contains(c.Queues, workflows.PaymentsQueue) {
-		redrive(ctx, c.Entry, c.Log)
-	} else {
-		<-ctx.Done()
+	defer stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-fatal:
+		return err
 	}
-	stop()
-	return nil
 }
 
-// New makes a worker without any registration.
-func New(c client.Client, queue string, connections int) worker.Worker {
+// New makes a worker without any registration. fatal is told when it can no longer poll.
+func New(c client.Client, queue string, connections int, fatal func(error)) worker.Worker {
 	scaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
 	return worker.New(c, queue, worker.Options{
 		// Two fixed pollers leave tasks in partitions that nobody polls: seconds of waiting under load.
 		WorkflowTaskPollerBehavior: scaling,
 		ActivityTaskPollerBehavior: scaling,
-		// Steps that have no connection only time out: no more of them at once than the pool has.
-		MaxConcurrentActivityExecutionSize:      connections,
-		MaxConcurrentLocalActivityExecutionSize: connections,
-		WorkerStopTimeout:                       stopTimeout,
+		// Steps that have no connection only time out. A process that serves all queues has half of its pool for the flows'
+		// own steps, and the rest for the ledger queue and the re-drive.
+		MaxConcurrentLocalActivityExecutionSize: max(1, connections/2),
+		MaxConcurrentActivityExecutionSize:      max(1, connections/2-1),
+		// The steps of the payments queue run beside its flows; nothing is ever put on it as a task of its own.
+		LocalActivityWorkerOnly: queue == workflows.PaymentsQueue,
+		OnFatalError:            fatal,
+		WorkerStopTimeout:       stopTimeout,
 	})
 }
 
@@ -101,31 +108,4 @@ func Register(w worker.Registry, queue string, payments *activities.Payments) {
 		w.RegisterWorkflowWithOptions(workflows.Event, workflow.RegisterOptions{Name: workflows.EventWorkflow})
 	}
 	w.RegisterActivityWithOptions(payments.ApplyEvent, activity.RegisterOptions{Name: workflows.ApplyEventActivity})
-}
-
-// redriveEvery is how often overdue rows are looked for: each look is a few index reads. A round that takes longer than
-// its time-out goes on in the next one.
-const (
-	redriveEvery   = 2 * time.Second
-	redriveTimeout = 30 * time.Second
-)
-
-func redrive(ctx context.Context, entry *payment.Entry, log *zap.Logger) {
-	tick := time.NewTicker(redriveEvery)
-	defer tick.Stop()
-	for {
-		round, cancel := context.WithTimeout(ctx, redriveTimeout)
-		moved, err := entry.Redrive(round)
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			log.Warn("re-drive: some rows were not looked after; the next round tries again", zap.Error(err))
-		} else if moved > 0 {
-			log.Info("re-drive moved rows", zap.Int("rows", moved))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }

@@ -6,20 +6,15 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Payment books the events of one order until the order is no longer PENDING. It is opened by the first event, never for
-// an unpaid order, and its id admits one at a time. A signal that comes too late for it loses nothing: the event's row
-// is there, and the re-drive delivers it to a flow of its own.
+// Payment books the events of one order that are there, and ends. It is opened by the first event, never for an unpaid
+// order, and its id admits one at a time. A signal that comes too late for it loses nothing: the event's row is there, and
+// goes to a flow of its own.
 func Payment(ctx workflow.Context, in PaymentInput) (PaymentResult, error) {
 	wakes := workflow.GetSignalChannel(ctx, WakeSignal)
 	result := PaymentResult{State: paymentPending}
-	for {
-		var wake Wake
-		if result.State == paymentPending {
-			describe(ctx, in, result, "waiting for an event")
-			wakes.Receive(ctx, &wake)
-		} else if !wakes.ReceiveAsync(&wake) {
-			break // drained: no signal is left behind by the return below
-		}
+	var wake Wake
+	// The first signal came with the start. Drained before the return, no signal is left behind.
+	for more := wakes.Receive(ctx, &wake); more; more = wakes.ReceiveAsync(&wake) {
 		applied, err := apply(ctx, wake.EventID)
 		if err != nil {
 			return result, err

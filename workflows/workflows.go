@@ -78,7 +78,7 @@ type Applied struct {
 	PaymentState string `json:"payment_state"`
 }
 
-// paymentPending is the one state in which a payment's flow has something to wait for.
+// paymentPending is the state of an order before its first event is booked.
 const paymentPending = "PENDING"
 
 // The apply step first runs beside the workflow task, where it costs no task of its own; that must stay short, or history

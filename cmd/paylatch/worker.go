@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
@@ -59,11 +60,24 @@ func (c *workerCommand) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// work waits for database and engine, then serves the queues until ctx is done.
+// work waits for the database, then serves the queues and looks after overdue rows until ctx is done.
 func (h *house) work(ctx context.Context, queues []string, connections int) error {
 	if err := await(ctx, h.log, "the database", func(ctx context.Context) error { return database.Ready(ctx, h.engine) }); err != nil {
 		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	if slices.Contains(queues, workflows.PaymentsQueue) {
+		group.Go(func() error {
+			worker.Redrive(ctx, h.entry, h.log)
+			return nil
+		})
+	}
+	group.Go(func() error { return h.poll(ctx, queues, connections) })
+	return group.Wait()
+}
+
+// poll waits for Temporal, then serves the queues.
+func (h *house) poll(ctx context.Context, queues []string, connections int) error {
 	if err := await(ctx, h.log, "Temporal", func(ctx context.Context) error {
 		return engine.Register(ctx, h.temporal, h.namespace, workflows.SearchAttributes())
 	}); err != nil {
@@ -71,7 +85,7 @@ func (h *house) work(ctx context.Context, queues []string, connections int) erro
 	}
 	h.log.Info("working", zap.Strings("queues", queues))
 	return worker.Run(ctx, worker.Config{
-		Client: h.temporal, Queues: queues, Books: h.books, Entry: h.entry, Log: h.log, DatabaseConnections: connections,
+		Client: h.temporal, Queues: queues, Books: h.books, Log: h.log, DatabaseConnections: connections,
 	})
 }
 

@@ -12,6 +12,7 @@ const (
 	EventParked  = "event_parked"   // an authentic event cannot be booked
 	ParkedTooOld = "parked_overdue" // a parked event has passed its deadline
 	MoneyAside   = "money_in_suspense"
+	EventStuck   = "event_stuck" // an event was delivered several times and is not booked
 	Conflict     = "event_conflict"
 )
 

@@ -67,12 +67,19 @@ func RawKey(body []byte) string {
 // maxIdentifier is the longest identifier, in characters, that a channel may send.
 const maxIdentifier = 128
 
+// maxEvents bounds one body: all its events are stored in one transaction, while the channel waits. No channel reports more
+// receivers of one share (WeChat Pay allows 50).
+const maxEvents = 50
+
 // Read is Parse with what every channel's events must fulfil, so that nothing behind it can be surprised.
 // Error: [*Unusable].
 func Read(a Account, body []byte) ([]Event, error) {
 	events, err := a.Parse(body)
 	if err != nil {
 		return nil, err
+	}
+	if len(events) == 0 || len(events) > maxEvents {
+		return nil, &Unusable{fmt.Sprintf("it holds %d events; 1 to %d can be read", len(events), maxEvents)}
 	}
 	for _, e := range events {
 		if err := check(e); err != nil {
@@ -89,6 +96,9 @@ func check(e Event) error {
 		if err := checkIdentifier(id.name, id.value); err != nil {
 			return err
 		}
+	}
+	if !e.OccurredAt.IsZero() && (e.OccurredAt.UTC().Year() < 2000 || e.OccurredAt.UTC().Year() > 9998) {
+		return &Unusable{"its time is in no year that a payment can be of"}
 	}
 	switch e.Kind {
 	case Unsupported:

@@ -38,7 +38,8 @@ func AsRole(databaseURL, role string) (string, error) {
 	return u.String(), nil
 }
 
-// Open makes a pool of at most size connections. It does not connect yet: a process may start before its database.
+// Open makes a pool of at most size connections, none of which will acknowledge a commit before it is on disk ([ErrNotDurable]).
+// It does not connect yet: a process may start before its database.
 func Open(databaseURL string, size int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -53,6 +54,8 @@ func Open(databaseURL string, size int) (*pgxpool.Pool, error) {
 	cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
 	// A client that was killed in the middle must not keep its locks.
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60s"
+	// Checked where it counts: a setting can be changed for one role, while this process runs.
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return durable(ctx, conn) }
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open the database pool: %w", err)

@@ -21,11 +21,17 @@ var ErrOldSchema = errors.New("the database schema is older than this program: r
 // Ready reports whether money may be acknowledged on this database: it answers, its schema is this program's, and a
 // commit means "on disk". Errors: [ErrNotDurable], [ErrOldSchema], or what kept it from answering.
 func Ready(ctx context.Context, pool *pgxpool.Pool) error {
-	if err := Durable(ctx, pool); err != nil {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to the database: %w", err)
+	}
+	defer conn.Release()
+	// A connection that is older than a change of the settings is asked again.
+	if err := durable(ctx, conn.Conn()); err != nil {
 		return err
 	}
 	var version int64
-	if err := pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version); err != nil {
 		return schemaUnknown(err)
 	}
 	if version < migrations.Latest() {
@@ -43,9 +49,9 @@ func schemaUnknown(err error) error {
 	return fmt.Errorf("read the schema's version: %w", err)
 }
 
-// Durable reports [ErrNotDurable] and the settings to change unless fsync, full_page_writes and synchronous_commit are on.
-func Durable(ctx context.Context, pool *pgxpool.Pool) error {
-	rows, err := pool.Query(ctx, `
+// durable reports [ErrNotDurable] and the settings to change unless fsync, full_page_writes and synchronous_commit are on.
+func durable(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, `
 SELECT name || ' = ' || setting FROM pg_settings
  WHERE (name IN ('fsync', 'full_page_writes') AND setting <> 'on')
     OR (name = 'synchronous_commit' AND setting NOT IN ('on', 'remote_apply', 'remote_write', 'local'))`)

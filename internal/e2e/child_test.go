@@ -108,7 +108,7 @@ func child(role string) error {
 			return err
 		}
 		real := &activities.Payments{Books: books}
-		w := worker.New(c, workflows.PaymentsQueue, 4)
+		w := worker.New(c, workflows.PaymentsQueue, 4, nil)
 		w.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
 		w.RegisterActivityWithOptions(func(ctx context.Context, id int64) (workflows.Applied, error) {
 			applied, err := real.ApplyEvent(ctx, id)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,9 +69,13 @@ func work(t *testing.T, h *testhouse.House, c client.Client) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- worker.Run(ctx, worker.Config{
-			Client: c, Queues: worker.Queues(), Books: h.Books, Entry: h.Entry, Log: h.Log, DatabaseConnections: 8,
+		var redrive sync.WaitGroup
+		redrive.Go(func() { worker.Redrive(ctx, h.Entry, h.Log) })
+		err := worker.Run(ctx, worker.Config{
+			Client: c, Queues: worker.Queues(), Books: h.Books, Log: h.Log, DatabaseConnections: 8,
 		})
+		redrive.Wait()
+		done <- err
 	}()
 	stopped := false
 	stop = func() {

@@ -29,7 +29,7 @@ func newLedger(t *testing.T) *testhouse.Database {
 }
 
 func moves(key string, lines ...ledger.Line) ledger.Journal {
-	return ledger.Journal{TenantID: "shop", Key: key, Kind: "test", Lines: lines}
+	return ledger.Journal{TenantID: "shop", Key: key, Kind: "posting", Lines: lines}
 }
 
 func line(code string, amount int64) ledger.Line {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
@@ -43,12 +44,38 @@ type Applied struct {
 // Apply books a RECEIVED event: the order's state, the journal with entries and balances, and the event's end, in one
 // transaction. Called again, at once or years later, it answers what was recorded. Error: [ErrEventNotFound].
 func (b *Books) Apply(ctx context.Context, eventID int64) (Applied, error) {
-	var result Applied
+	result, err := b.apply(ctx, eventID, "")
+	if why := unbookable(err); why != "" {
+		// It will not pass by trying again, and must not be tried for ever: a person has to look at it.
+		result, err = b.apply(ctx, eventID, why)
+	}
+	if err != nil {
+		return Applied{}, fmt.Errorf("apply event %d: %w", eventID, err)
+	}
+	return result, nil
+}
+
+// unbookable says what rule of the database an error broke; empty for an error that may pass.
+func unbookable(err error) string {
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, ledger.ErrUnbalanced):
+		return err.Error()
+	case errors.As(err, &pg) && pg.Code == "22003":
+		return "an account's balance would be beyond 64 bits"
+	case errors.As(err, &pg) && pg.Code[:2] == "23":
+		return "it breaks the rule " + pg.ConstraintName
+	}
+	return ""
+}
+
+// apply books the event, or parks it when it is known to be unbookable.
+func (b *Books) apply(ctx context.Context, eventID int64, why string) (result Applied, err error) {
 	var ev Event
 	var settled verdict
-	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+	err = database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		var err error
-		settled = verdict{}
+		result, settled = Applied{}, verdict{}
 		if ev, err = lockEvent(ctx, tx, "e.id = $1", eventID); err != nil {
 			return err
 		}
@@ -66,6 +93,9 @@ func (b *Books) Apply(ctx context.Context, eventID int64) (Applied, error) {
 		// Judged under lock, by the same rules as at the entry: what was true then may not be now.
 		settled = judge(ev.AccountID, reportOf(ev), known)
 		var journal *int64
+		if settled.state == Received && why != "" {
+			settled = park(Unbookable, "%s", why)
+		}
 		if settled.state == Received {
 			if settled, journal, err = b.carryOut(ctx, tx, ev, known); err != nil {
 				return err
@@ -75,17 +105,24 @@ func (b *Books) Apply(ctx context.Context, eventID int64) (Applied, error) {
 		result.EventState, result.Outcome = settled.state, settled.outcome
 		return settle(ctx, tx, ev.ID, settled, journal)
 	})
-	if err != nil {
-		return Applied{}, fmt.Errorf("apply event %d: %w", eventID, err)
+	if err == nil {
+		b.tell(ev, settled)
 	}
-	b.tell(ev, settled)
-	return result, nil
+	return result, err
 }
 
 // carryOut does what a RECEIVED event asks for and leaves the order's new state in known.
 func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order) (verdict, *int64, error) {
 	if ev.Kind == channel.PayClosed {
-		if err := move(ctx, tx, known, Closed, "UPDATE payments SET state = 'CLOSED', close_reason = 'channel', closed_at = now() WHERE id = $1 AND state = 'PENDING'", known.ID); err != nil {
+		// A payment that is reported and not booked yet wins over a closing that overtook it.
+		var paid bool
+		if err := tx.QueryRow(ctx, waitingPaymentSQL, ev.TenantID, ev.OutTradeNo).Scan(&paid); err != nil {
+			return verdict{}, nil, fmt.Errorf("look for a payment that waits: %w", err)
+		}
+		if paid {
+			return verdict{Ignored, Stale, "a payment is reported and about to be booked"}, nil, nil
+		}
+		if err := move(ctx, tx, known, Closed, closeByChannelSQL, known.ID); err != nil {
 			return verdict{}, nil, err
 		}
 		return verdict{Done, ClosedOrder, "closed by the channel"}, nil, nil
@@ -109,7 +146,7 @@ func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order)
 		return park(Conflict, "journal %s of this transaction is there already", creditKey(ev)), &journal, nil
 	}
 	if known.State == Pending {
-		err = move(ctx, tx, known, Paid, "UPDATE payments SET state = 'PAID', paid_at = now(), credit_journal_id = $2 WHERE id = $1 AND state = 'PENDING'", known.ID, journal)
+		err = move(ctx, tx, known, Paid, paySQL, known.ID, journal)
 	}
 	return v, &journal, err
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,11 +34,15 @@ type Delivery struct {
 	OutTradeNo string       `db:"out_trade_no"`
 	Amount     *int64       `db:"amount"`
 	Currency   *string      `db:"currency"`
+	// Drives is how often the re-drive has delivered it.
+	Drives int `db:"drives"`
 	// OrderState routes: while PENDING the payment's own flow books the event, later a flow of the event's own.
 	OrderState State `db:"order_state"`
 	// Resume says that the row was read as unsettled after its flow should have ended: a flow of that id that is
 	// closed, whatever closed it, may run again.
 	Resume bool `db:"-"`
+	// Alone sends the event to a flow of its own whatever the order's state: the order's flow does not get it booked.
+	Alone bool `db:"-"`
 }
 
 // Plan says how long an event may rest before somebody looks after it.
@@ -95,13 +101,49 @@ type Reported struct {
 // Report takes an authentic body that was received at a time. When it returns nil every event of the body is stored
 // durably and may be acknowledged; handing them on is tried, and made up for by the re-drive where it fails.
 func (e *Entry) Report(ctx context.Context, acct tenant.Account, body []byte, at time.Time) ([]Reported, error) {
-	var results []Reported
-	for _, r := range reports(acct, body) {
-		result, err := e.store(ctx, acct, r, body, at)
+	return e.report(ctx, acct, body, at, false)
+}
+
+// report stores all events of a body, or none. asked says that an operator wants it judged again, rejected or not.
+func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at time.Time, asked bool) ([]Reported, error) {
+	list := reports(acct, body)
+	sum := sha256.Sum256(body)
+	results := make([]Reported, len(list))
+	var fresh []int
+	for i, r := range list {
+		known, ok, err := e.lookUp(ctx, acct.ID, r, sum[:])
 		if err != nil {
-			return nil, fmt.Errorf("store event %s: %w", r.key, err)
+			return nil, fmt.Errorf("look up event %s: %w", r.key, err)
 		}
-		results = append(results, result)
+		if results[i] = known; !ok || asked {
+			fresh = append(fresh, i)
+		}
+	}
+	if len(fresh) > 0 {
+		err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
+			for _, i := range fresh {
+				receipt, err := putReceipt(ctx, tx, acct, list[i].key, sum[:], body, at)
+				if err != nil {
+					return err
+				}
+				if results[i], err = e.place(ctx, tx, acct, list[i], receipt, at, asked); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("store %d events: %w", len(fresh), err)
+		}
+	}
+	for i, result := range results {
+		if result.Outcome == UnknownOrder && !result.Duplicate {
+			// The order may have been committed since this transaction looked; who creates an order looks for events after
+			// its own commit, so the two cannot miss each other. The event is stored: an error here is the re-drive's.
+			if again, changed, err := e.rejudge(ctx, result.EventID); err == nil && changed {
+				results[i] = again
+			}
+		}
 	}
 	e.follow(ctx, acct, results)
 	return results, nil
@@ -117,37 +159,13 @@ func reports(acct tenant.Account, body []byte) []report {
 	for _, ev := range events {
 		list = append(list, report{ev.Key(acct.Channel.Name(), body), ev})
 	}
-	return list
+	// Rows are locked in the order of their keys, so that two bodies of the same events wait for each other.
+	slices.SortFunc(list, func(a, b report) int { return strings.Compare(a.key, b.key) })
+	return slices.CompactFunc(list, func(a, b report) bool { return a.key == b.key && a.says(eventOf(b)) })
 }
 
-func (e *Entry) store(ctx context.Context, acct tenant.Account, r report, body []byte, at time.Time) (Reported, error) {
-	sum := sha256.Sum256(body)
-	if known, ok, err := e.lookUp(ctx, acct.ID, r, sum[:]); err != nil || ok {
-		return known, err
-	}
-	var result Reported
-	err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
-		receipt, err := putReceipt(ctx, tx, acct, r.key, sum[:], body, at)
-		if err != nil {
-			return err
-		}
-		result, err = e.place(ctx, tx, acct, r, receipt, at)
-		return err
-	})
-	if err != nil {
-		return Reported{}, err
-	}
-	if result.Outcome == UnknownOrder && !result.Duplicate {
-		// The order may have been committed since this transaction looked; who creates an order looks for events after
-		// its own commit, so the two cannot miss each other. The event is stored: an error here is the re-drive's.
-		if again, changed, err := e.rejudge(ctx, result.EventID); err == nil && changed {
-			return again, nil
-		}
-	}
-	return result, nil
-}
-
-// lookUp is the first layer: a report whose every byte is known and whose event is settled needs no transaction.
+// lookUp is the first layer: a report whose every byte is known needs no transaction, unless its event is RECEIVED and has
+// rested long enough to be delivered again.
 func (e *Entry) lookUp(ctx context.Context, accountID int64, r report, sum []byte) (Reported, bool, error) {
 	var batch pgx.Batch
 	batch.Queue(eventSQL+" WHERE e.account_id = $1 AND e.event_key = $2", accountID, r.key)
@@ -169,8 +187,8 @@ func (e *Entry) lookUp(ctx context.Context, accountID int64, r report, sum []byt
 	if err := replies.QueryRow().Scan(&kept); err != nil {
 		return Reported{}, false, err
 	}
-	settled := known.State == Done || known.State == Ignored
-	return duplicateOf(known), settled && kept && r.says(known), nil
+	rested := known.State == Received && !known.NextDriveAt.After(e.resumable())
+	return duplicateOf(known), kept && r.says(known) && !rested, nil
 }
 
 func duplicateOf(e Event) Reported {
@@ -189,8 +207,9 @@ func putReceipt(ctx context.Context, tx pgx.Tx, acct tenant.Account, key string,
 	return id, nil
 }
 
-// place inserts the event with its verdict, or finds the one that is there and decides between the two.
-func (e *Entry) place(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, receipt int64, at time.Time) (Reported, error) {
+// place inserts the event with its verdict, or finds the one that is there and decides between the two. What an operator has
+// rejected is judged again only when an operator asks.
+func (e *Entry) place(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, receipt int64, at time.Time, asked bool) (Reported, error) {
 	known, err := readOrder(ctx, tx, acct.TenantID, r.OutTradeNo)
 	if err != nil {
 		return Reported{}, err
@@ -208,8 +227,9 @@ func (e *Entry) place(ctx context.Context, tx pgx.Tx, acct tenant.Account, r rep
 		return Reported{}, err
 	}
 	accepted := there.State == Done || there.State == Received
+	rejected := deref(there.Outcome) == Rejected
 	switch {
-	case r.says(there) && there.State != Parked:
+	case r.says(there) && there.State != Parked && !(rejected && asked):
 		result = duplicateOf(there)
 		if there.State == Received {
 			result.delivery, err = e.claimResume(ctx, tx, there, known)
@@ -232,7 +252,7 @@ func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r re
 	result := Reported{Key: key, State: v.state, Outcome: v.outcome, reason: v.reason}
 	err := tx.QueryRow(ctx, insertEventSQL, acct.TenantID, acct.ID, key, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
 		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, conflictsWith,
-		at, e.deadline(v.state)).Scan(&result.EventID)
+		at, e.deadline(v.state), r.Mismatch).Scan(&result.EventID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return result, false, nil
 	}
@@ -246,7 +266,7 @@ func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r re
 func (e *Entry) update(ctx context.Context, tx pgx.Tx, id int64, r report, v verdict, receipt int64) (Reported, error) {
 	now := e.now()
 	tag, err := tx.Exec(ctx, rejudgeEventSQL, id, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
-		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, e.deadline(v.state), now)
+		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, e.deadline(v.state), now, r.Mismatch)
 	if err != nil {
 		return Reported{}, fmt.Errorf("judge the event again: %w", err)
 	}
@@ -285,14 +305,15 @@ func deliveryOf(ev Event, known *order) *Delivery {
 	}
 }
 
+// resumable is the deadline at or before which a RECEIVED event has rested for the plan's time.
+func (e *Entry) resumable() time.Time { return e.now().Add(e.plan.Received - e.plan.Resume) }
+
 // claimResume lets one of many duplicates deliver an event that is still RECEIVED, and only when it has rested.
 // Guard: next_drive_at in the WHERE clause; the row is locked.
 func (e *Entry) claimResume(ctx context.Context, tx pgx.Tx, ev Event, known *order) (*Delivery, error) {
 	now := e.now()
-	tag, err := tx.Exec(ctx, `
-UPDATE channel_events SET next_drive_at = $2, drives = drives + 1
- WHERE id = $1 AND state = 'RECEIVED' AND next_drive_at <= $3`,
-		ev.ID, now.Add(e.plan.Received), now.Add(e.plan.Received-e.plan.Resume))
+	tag, err := tx.Exec(ctx, claimResumeSQL,
+		ev.ID, now.Add(e.plan.Received), e.resumable())
 	if err != nil {
 		return nil, fmt.Errorf("resume the event: %w", err)
 	}

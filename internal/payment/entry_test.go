@@ -253,13 +253,23 @@ func TestRacingEventsOfTwoKinds(t *testing.T) {
 		require.Equal(t, payment.Stale, h.Report(t, testhouse.Body(t, "payment.failed", "tx", "o", 100, "CNY")).Outcome)
 		h.RequireInvariants(t)
 	})
-	t.Run("closed is booked first", func(t *testing.T) {
+	t.Run("closed is booked first, while paid is reported", func(t *testing.T) {
 		t.Parallel()
 		h, driver := newHouse(t)
 		h.Create(t, testhouse.Order("o", 100))
 		h.Report(t, closed(t))
 		h.Report(t, testhouse.Paid(t, "tx", "o", 100))
-		require.Equal(t, []payment.Outcome{payment.ClosedOrder, payment.LatePayment}, driver.Book(t, h.Books))
+		require.Equal(t, []payment.Outcome{payment.Stale, payment.Credited}, driver.Book(t, h.Books), "the payment that is here wins")
+		h.RequireInvariants(t)
+	})
+	t.Run("closed is booked before paid is reported", func(t *testing.T) {
+		t.Parallel()
+		h, driver := newHouse(t)
+		h.Create(t, testhouse.Order("o", 100))
+		h.Report(t, closed(t))
+		require.Equal(t, []payment.Outcome{payment.ClosedOrder}, driver.Book(t, h.Books))
+		h.Report(t, testhouse.Paid(t, "tx", "o", 100))
+		require.Equal(t, []payment.Outcome{payment.LatePayment}, driver.Book(t, h.Books))
 		require.Equal(t, 100, h.Balance(t, "suspense"))
 		h.RequireInvariants(t)
 	})
@@ -363,6 +373,10 @@ func TestAnEngineThatIsAwayDelaysAndLosesNothing(t *testing.T) {
 	h.Clock.Pass(payment.DefaultPlan.Retry)
 	moved, err = h.Entry.Redrive(t.Context())
 	require.NoError(t, err)
+	require.Zero(t, moved, "the more often it failed, the later it is tried")
+	h.Clock.Pass(payment.DefaultPlan.Retry)
+	moved, err = h.Entry.Redrive(t.Context())
+	require.NoError(t, err)
 	require.Equal(t, 3, moved)
 	require.Equal(t, []payment.Outcome{payment.Credited, payment.Credited, payment.Credited}, driver.Book(t, h.Books))
 	h.RequireInvariants(t)
@@ -411,4 +425,103 @@ func TestRedriveByManyProcessesDeliversEachOnce(t *testing.T) {
 	}
 	require.NoError(t, group.Wait())
 	require.Len(t, driver.Take(), 40)
+}
+
+// refusing is a driver that does not take one event.
+type refusing struct {
+	*testhouse.Deliveries
+	id atomic.Int64
+}
+
+func (r *refusing) Deliver(ctx context.Context, d payment.Delivery) error {
+	if d.EventID == r.id.Load() && !d.Alone {
+		return errors.New("exceeded workflow execution limit for signal events")
+	}
+	return r.Deliveries.Deliver(ctx, d)
+}
+
+func TestOneEventThatTheEngineRefusesDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	driver := &refusing{Deliveries: &testhouse.Deliveries{}}
+	h := testhouse.New(t, driver)
+	for i := range 6 {
+		order := fmt.Sprint("o", i)
+		h.Create(t, testhouse.Order(order, 100))
+		id := h.Report(t, testhouse.Paid(t, "tx"+order, order, 100)).EventID
+		if i == 0 {
+			driver.id.Store(id)
+		}
+	}
+	driver.Take()
+	h.Clock.Pass(payment.DefaultPlan.Received)
+	_, err := h.Entry.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Len(t, driver.Book(t, h.Books), 5)
+	require.Equal(t, payment.Pending, h.State(t, "o0"))
+	// After some deliveries it goes to a flow of its own.
+	for range 8 {
+		h.Clock.Pass(time.Hour)
+		_, err := h.Entry.Redrive(t.Context())
+		require.NoError(t, err)
+	}
+	require.NotEmpty(t, driver.Book(t, h.Books))
+	require.Equal(t, payment.Paid, h.State(t, "o0"))
+	h.RequireInvariants(t)
+}
+
+func TestWhatTheBooksCannotTakeIsParkedAndNotTriedForEver(t *testing.T) {
+	t.Parallel()
+	h, driver := newHouse(t)
+	for i, amount := range []int64{math.MaxInt64 - 5, 10} {
+		order := fmt.Sprint("o", i)
+		h.Create(t, testhouse.Order(order, amount))
+		h.Report(t, testhouse.Paid(t, "tx"+order, order, amount))
+	}
+	require.Equal(t, []payment.Outcome{payment.Credited, payment.Unbookable}, driver.Book(t, h.Books))
+	require.Equal(t, []string{"PARKED UNBOOKABLE"}, h.Events(t, "o1"))
+	require.Equal(t, payment.Pending, h.State(t, "o1"))
+	h.RequireInvariants(t)
+}
+
+func TestAThousandDuplicatesOfAnEventThatWaitsTakeNoLock(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	h.Create(t, testhouse.Order("o", 100))
+	body := testhouse.Paid(t, "tx", "o", 100)
+	h.Report(t, body)
+	// Somebody holds the event's row, as a booking does: a duplicate is answered from a read all the same.
+	tx, err := h.Owner.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), "SELECT FROM channel_events FOR UPDATE")
+	require.NoError(t, err)
+	bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(100)
+	for range 1000 {
+		group.Go(func() error {
+			results, err := h.Entry.Report(bounded, h.Account, body, time.Now())
+			if err == nil && !results[0].Duplicate {
+				err = errors.New("not a duplicate")
+			}
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+}
+
+func TestABodyOfManyEventsIsStoredWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	body := []byte(`{"type":"share.result","data":{"share_id":"s","out_order_no":"o","currency":"CNY","receivers":[` +
+		`{"account":"b","amount":1,"state":"SUCCESS"},{"account":"a","amount":2,"state":"SUCCESS"}]}}`)
+	for _, duplicate := range []bool{false, true} {
+		results, err := h.Entry.Report(t.Context(), h.Account, body, time.Now())
+		require.NoError(t, err)
+		require.Len(t, results, 2)
+		require.Equal(t, duplicate, results[0].Duplicate)
+	}
+	require.Equal(t, 2, h.Count(t, "SELECT count(*) FROM channel_events WHERE outcome = 'UNKNOWN_SHARE'"))
+	h.RequireInvariants(t)
 }

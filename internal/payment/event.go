@@ -45,6 +45,7 @@ const (
 	ContextMismatch  Outcome = "CONTEXT_MISMATCH"
 	Conflict         Outcome = "CONFLICT" // it contradicts an event that was accepted before
 	Unreadable       Outcome = "UNREADABLE"
+	Unbookable       Outcome = "UNBOOKABLE" // the books cannot take it: an amount beyond 64 bits, a rule of the database
 
 	// IGNORED: authentic, and nothing to do.
 	Stale           Outcome = "STALE"
@@ -68,6 +69,7 @@ type Event struct {
 	Amount        *int64       `db:"amount"` // minor units of Currency; nil where the channel tells none
 	Currency      *string      `db:"currency"`
 	OccurredAt    *time.Time   `db:"occurred_at"`
+	Mismatch      string       `db:"mismatch"`
 	State         EventState   `db:"state"`
 	Outcome       *Outcome     `db:"outcome"`
 	Reason        string       `db:"reason"`
@@ -75,6 +77,7 @@ type Event struct {
 	JournalKey    *string      `db:"journal_key"`
 	ReceivedAt    time.Time    `db:"received_at"`
 	StateSince    time.Time    `db:"state_since"`
+	NextDriveAt   time.Time    `db:"next_drive_at"`
 }
 
 // report is what one message says, ready to be judged: the event's facts and the key they stand under.
@@ -85,7 +88,7 @@ type report struct {
 
 // says tells whether the report says what the stored event says.
 func (r report) says(e Event) bool {
-	return r.Mismatch == "" && r.Kind == e.Kind && r.TransactionID == e.TransactionID && r.OutTradeNo == e.OutTradeNo &&
+	return r.Mismatch == e.Mismatch && r.Kind == e.Kind && r.TransactionID == e.TransactionID && r.OutTradeNo == e.OutTradeNo &&
 		r.Amount == deref(e.Amount) && r.Currency == deref(e.Currency)
 }
 
@@ -107,10 +110,17 @@ func (r report) describe() string {
 	return text
 }
 
+// eventOf gives a report the form of a stored event, to compare two reports.
+func eventOf(r report) Event {
+	return Event{
+		Kind: r.Kind, TransactionID: r.TransactionID, OutTradeNo: r.OutTradeNo, Amount: orNil(r.Amount), Currency: orNil(r.Currency), Mismatch: r.Mismatch,
+	}
+}
+
 func reportOf(e Event) report {
 	r := report{key: e.Key, Event: channel.Event{
 		Kind: e.Kind, TransactionID: e.TransactionID, OutTradeNo: e.OutTradeNo,
-		Amount: deref(e.Amount), Currency: deref(e.Currency),
+		Amount: deref(e.Amount), Currency: deref(e.Currency), Mismatch: e.Mismatch,
 	}}
 	if e.OccurredAt != nil {
 		r.OccurredAt = *e.OccurredAt

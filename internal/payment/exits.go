@@ -21,6 +21,10 @@ func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int
 		if ev.Kind != channel.PaySuccess || ev.Amount == nil || ev.Currency == nil {
 			return verdict{}, nil, ErrNothingToBook
 		}
+		if ev.ConflictsWith != nil {
+			// The event that it contradicts was accepted: that one books the transaction, or has.
+			return verdict{}, nil, ErrAlreadyBooked
+		}
 		journal, posted, err := b.receive(ctx, tx, ev, ledger.Suspense, KindSuspense)
 		if err != nil {
 			return verdict{}, nil, err
@@ -53,9 +57,7 @@ func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, decide
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `
-UPDATE channel_events SET state = $2, outcome = $3, reason = $4, journal_id = $5, state_since = now()
- WHERE id = $1 AND state = 'PARKED'`, ev.ID, v.state, v.outcome, v.reason, journal)
+		tag, err := tx.Exec(ctx, exitEventSQL, ev.ID, v.state, v.outcome, v.reason, journal)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,49 +53,63 @@ func (e *Entry) tell(channelName, tenantID string, r Reported) {
 	reported.WithLabelValues(channelName, result).Inc()
 }
 
-// deliver hands events to the engine, each within the plan's time, and returns how many it took. A failure is
-// harmless: the rows are durable, and the re-drive takes them a little later. After the first one the others are not tried:
-// the engine is away, and a channel waits for its answer.
-func (e *Entry) deliver(ctx context.Context, due []Delivery) int {
-	if len(due) == 0 {
-		return 0
-	}
+// giveUpAfter failures in a row the engine is taken to be away.
+const giveUpAfter = 3
+
+// deliver hands events to the engine, each within the plan's time, and returns how many it took. A failure is harmless: the
+// row is durable, and the re-drive takes it a little later, the later the more often it has failed. One event that the
+// engine refuses does not stop the others; when several fail in a row the engine is away, and the rest is not tried.
+func (e *Entry) deliver(ctx context.Context, due []Delivery) (taken int) {
 	// A caller that hung up must not keep an event from its flow.
 	ctx = context.WithoutCancel(ctx)
+	failed := 0
 	for i, d := range due {
 		signal, cancel := context.WithTimeout(ctx, e.plan.Signal)
 		err := e.driver.Deliver(signal, d)
 		cancel()
 		if err == nil {
+			taken++
+			failed = 0
 			continue
 		}
+		failed++
 		e.log.Warn("the engine did not take an event; the re-drive will deliver it", zap.String("tenant", d.TenantID),
-			zap.Int64("event", d.EventID), zap.Int("and_others", len(due)-i-1), zap.Error(err))
-		e.postpone(ctx, due[i:])
-		return i
+			zap.Int64("event", d.EventID), zap.Int("drives", d.Drives), zap.Error(err))
+		if failed == giveUpAfter || len(due) <= giveUpAfter {
+			e.postpone(ctx, due[i:])
+			return taken
+		}
+		e.postpone(ctx, due[i:i+1])
 	}
-	return len(due)
+	return taken
 }
 
-// postpone makes the re-drive take events after the plan's retry time instead of their deadline.
+// postpone makes the re-drive take events after the plan's retry time, doubled for each time it has tried, instead of their
+// deadline.
 func (e *Entry) postpone(ctx context.Context, due []Delivery) {
 	var ids []int64
+	var at []time.Time
 	for _, d := range due {
 		ids = append(ids, d.EventID)
+		at = append(at, e.now().Add(e.plan.Retry<<min(d.Drives, 7)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.plan.Signal)
 	defer cancel()
-	if _, err := e.pool.Exec(ctx, "UPDATE channel_events SET next_drive_at = $2 WHERE id = ANY($1) AND state = 'RECEIVED'", ids, e.now().Add(e.plan.Retry)); err != nil {
+	_, err := e.pool.Exec(ctx, `
+UPDATE channel_events e SET next_drive_at = u.at
+  FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at)
+ WHERE e.id = u.id AND e.state = 'RECEIVED'`, ids, at)
+	if err != nil {
 		e.log.Warn("events keep their full deadline", zap.Int64s("events", ids), zap.Error(err))
 	}
 }
 
-// OrderCreated looks for events that came before their order. The creator calls it after its commit; what it misses by a
-// crash, the re-drive finds.
+// OrderCreated looks for events that came before their order. The creator calls it after its commit, and waits for it, so it
+// takes a few; what it leaves, or misses by a crash, the re-drive finds.
 func (e *Entry) OrderCreated(ctx context.Context, tenantID, outTradeNo string) error {
 	rows, err := e.pool.Query(ctx, `
 SELECT id FROM channel_events
- WHERE tenant_id = $1 AND out_trade_no = $2 AND state = 'PARKED' AND outcome = 'UNKNOWN_ORDER' ORDER BY id`, tenantID, outTradeNo)
+ WHERE tenant_id = $1 AND out_trade_no = $2 AND state = 'PARKED' AND outcome = 'UNKNOWN_ORDER' ORDER BY id LIMIT 20`, tenantID, outTradeNo)
 	if err != nil {
 		return fmt.Errorf("look for events of order %s: %w", outTradeNo, err)
 	}
@@ -178,7 +193,7 @@ SELECT e.account_id, e.event_key, r.body
 	if err != nil {
 		return nil, err
 	}
-	results, err := e.Report(ctx, acct, body, e.now())
+	results, err := e.report(ctx, acct, body, e.now(), true)
 	if err != nil {
 		return nil, err
 	}

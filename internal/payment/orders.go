@@ -59,16 +59,10 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 		expiry = time.Duration(*r.ExpiresIn) * time.Second
 	}
 	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
-		account, err := chosenAccount(ctx, tx, r)
-		if err != nil {
-			return err
-		}
-		var id int64
-		err = tx.QueryRow(ctx, createSQL, tenantID, r.OutTradeNo, r.Amount, r.Currency, r.Description, r.Metadata,
-			account, r.Method, fingerprint, now.Add(expiry)).Scan(&id)
-		created = err == nil
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
+		// First the order that is there: a repeat must not depend on what accounts the tenant has by now.
+		known, err := sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
+		if err == nil && !known {
+			created, err = o.insert(ctx, tx, tenantID, r, fingerprint, now.Add(expiry))
 		}
 		if err != nil {
 			return err
@@ -80,6 +74,22 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 		return Payment{}, false, fmt.Errorf("create payment %s: %w", r.OutTradeNo, err)
 	}
 	return p, created, nil
+}
+
+// insert makes the order; created is false when somebody made the same one at this moment.
+func (o *Orders) insert(ctx context.Context, tx pgx.Tx, tenantID string, r Request, fingerprint []byte, expires time.Time) (created bool, err error) {
+	account, err := chosenAccount(ctx, tx, r)
+	if err != nil {
+		return false, err
+	}
+	var id int64
+	err = tx.QueryRow(ctx, createSQL, tenantID, r.OutTradeNo, r.Amount, r.Currency, r.Description, r.Metadata,
+		account, r.Method, fingerprint, expires).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		_, err = sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
+		return false, err
+	}
+	return err == nil, err
 }
 
 var (
@@ -109,13 +119,19 @@ func chosenAccount(ctx context.Context, tx pgx.Tx, r Request) (*int64, error) {
 	return &ids[0], nil
 }
 
-func sameRequest(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string, fingerprint []byte) error {
+// sameRequest tells whether the order is there, made by the same request. Error: [ErrNumberReused].
+func sameRequest(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string, fingerprint []byte) (there bool, err error) {
 	var same bool
-	err := tx.QueryRow(ctx, "SELECT fingerprint = $3 FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo, fingerprint).Scan(&same)
-	if err == nil && !same {
-		return ErrNumberReused
+	err = tx.QueryRow(ctx, "SELECT fingerprint = $3 FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo, fingerprint).Scan(&same)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the order: %w", err)
+	case !same:
+		return false, ErrNumberReused
 	}
-	return err
+	return true, nil
 }
 
 // Get reads an order. Error: [ErrNotFound].
@@ -180,14 +196,12 @@ func (o *Orders) Close(ctx context.Context, tenantID, outTradeNo string) (Paymen
 
 // Ship marks a paid order as shipped. Shipped already: nothing happens. Errors: [ErrNotFound], [ErrIllegalMove].
 func (o *Orders) Ship(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
-	return o.move(ctx, tenantID, outTradeNo, Shipped,
-		"UPDATE payments SET state = 'SHIPPED', shipped_at = now() WHERE tenant_id = $1 AND out_trade_no = $2 AND state = 'PAID'")
+	return o.move(ctx, tenantID, outTradeNo, Shipped, shipSQL)
 }
 
 // Complete ends a shipped order. Completed already: nothing happens. Errors: [ErrNotFound], [ErrIllegalMove].
 func (o *Orders) Complete(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
-	return o.move(ctx, tenantID, outTradeNo, Completed,
-		"UPDATE payments SET state = 'COMPLETED', completed_at = now() WHERE tenant_id = $1 AND out_trade_no = $2 AND state = 'SHIPPED'")
+	return o.move(ctx, tenantID, outTradeNo, Completed, completeSQL)
 }
 
 // move runs a guarded update; its affected rows decide, and with none the row says why.

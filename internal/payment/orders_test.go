@@ -169,12 +169,30 @@ func TestTheThreeExitsOfWhatIsParked(t *testing.T) {
 		_, err = h.Entry.Replay(ctx, "another", parked.EventID)
 		require.ErrorIs(t, err, payment.ErrEventNotFound)
 	})
+	t.Run("what was rejected is judged again when an operator asks", func(t *testing.T) {
+		parked := h.Report(t, testhouse.Paid(t, "tx-d", "asked", 100))
+		_, err := h.Books.Reject(ctx, h.Tenant, parked.EventID, "not ours")
+		require.NoError(t, err)
+		h.Create(t, testhouse.Order("asked", 100))
+		require.True(t, h.Report(t, testhouse.Paid(t, "tx-d", "asked", 100)).Duplicate, "the channel alone does not undo it")
+		_, err = h.Entry.Replay(ctx, h.Tenant, parked.EventID)
+		require.NoError(t, err)
+		require.Equal(t, []payment.Outcome{payment.Credited}, driver.Book(t, h.Books))
+	})
+	t.Run("a contradiction never books, whatever became of what it contradicts", func(t *testing.T) {
+		h.Create(t, testhouse.Order("cf", 100))
+		h.Report(t, testhouse.Paid(t, "tx-e", "cf", 100))
+		conflict := h.Report(t, testhouse.Paid(t, "tx-e", "cf", 1))
+		_, err := h.Books.BookToSuspense(ctx, h.Tenant, conflict.EventID, "x")
+		require.ErrorIs(t, err, payment.ErrAlreadyBooked, "the original is about to be credited")
+		require.Equal(t, []payment.Outcome{payment.Credited}, driver.Book(t, h.Books))
+	})
 	t.Run("an unreadable body has nothing to book", func(t *testing.T) {
 		parked := h.Report(t, []byte("{"))
 		_, err := h.Books.BookToSuspense(ctx, h.Tenant, parked.EventID, "x")
 		require.ErrorIs(t, err, payment.ErrNothingToBook)
 	})
-	require.Equal(t, 200, h.Balance(t, "merchant"))
+	require.Equal(t, 400, h.Balance(t, "merchant"))
 	require.Equal(t, 70, h.Balance(t, "suspense"))
 	h.RequireInvariants(t)
 }
@@ -183,13 +201,18 @@ func TestAParkedEventIsAlertedAtItsDeadlineAndAgainAfterAnother(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	h.Report(t, testhouse.Paid(t, "tx", "nobody", 100))
+	deadline := func() (at time.Time) {
+		require.NoError(t, h.Owner.QueryRow(t.Context(), "SELECT next_drive_at FROM channel_events").Scan(&at))
+		return at
+	}
 	for range 2 {
-		moved, err := h.Entry.Redrive(t.Context())
+		before := deadline()
+		_, err := h.Entry.Redrive(t.Context())
 		require.NoError(t, err)
-		require.Zero(t, moved)
+		require.Equal(t, before, deadline(), "not yet")
 		h.Clock.Pass(payment.DefaultPlan.Parked)
-		moved, err = h.Entry.Redrive(t.Context())
+		_, err = h.Entry.Redrive(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 1, moved)
+		require.Greater(t, deadline().Sub(before), payment.DefaultPlan.Parked-time.Minute, "told, and told again a day later")
 	}
 }

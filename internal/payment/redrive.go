@@ -23,6 +23,10 @@ var (
 		Name: "paylatch_payments_expired_total",
 		Help: "Payments closed because nobody paid them in time.",
 	})
+	inSuspense = promauto.NewGauge(prometheus.GaugeOpts{
+		Name: "paylatch_suspense_accounts",
+		Help: "Suspense accounts with money in them: it waits for a person, whether or not an alert was seen.",
+	})
 	unsettled = promauto.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "paylatch_events_unsettled",
 		Help: "Events that are RECEIVED or PARKED.",
@@ -33,15 +37,24 @@ var (
 	}, []string{"state"})
 )
 
-// redriveBatch bounds one round of each kind, so that a round ends and the next one sees what is most overdue.
-const redriveBatch = 200
+// RedriveBatch bounds one round of each kind, so that a round ends and the next one sees what is most overdue.
+const RedriveBatch = 200
+
+// redriveTimeout bounds one step of a round.
+const redriveTimeout = 30 * time.Second
+
+// stuckAfter is the number of deliveries after which an event is not a delay any more.
+const stuckAfter = 5
 
 // Redrive looks once after everything that stopped moving: events past their deadline are delivered again, events whose
 // order has come are matched, orders past their time are closed, parked events past theirs are alerted. Any number of
 // processes may run it; claims by conditional update keep them apart. It returns how many rows it moved.
 func (e *Entry) Redrive(ctx context.Context) (moved int, err error) {
-	for _, step := range []func(context.Context) (int, error){e.redeliverDue, e.matchDue, e.expireDue, e.alertDue, e.measure} {
-		n, stepErr := step(ctx)
+	// A slow engine holds up its own step alone.
+	for _, step := range []func(context.Context) (int, error){e.measure, e.expireDue, e.matchDue, e.alertDue, e.redeliverDue} {
+		bounded, cancel := context.WithTimeout(ctx, redriveTimeout)
+		n, stepErr := step(bounded)
+		cancel()
 		moved += n
 		err = errors.Join(err, stepErr)
 	}
@@ -50,7 +63,7 @@ func (e *Entry) Redrive(ctx context.Context) (moved int, err error) {
 
 func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
 	now := e.now()
-	rows, err := e.pool.Query(ctx, claimReceivedSQL, now, now.Add(e.plan.Received), redriveBatch)
+	rows, err := e.pool.Query(ctx, claimReceivedSQL, now, now.Add(e.plan.Received), RedriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim overdue events: %w", err)
 	}
@@ -60,6 +73,12 @@ func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
 	}
 	for i := range due {
 		due[i].Resume = true
+		if due[i].Drives >= stuckAfter {
+			// Its order's flow does not get it booked, and must not be woken for ever.
+			due[i].Alone = true
+			alert.Raise(e.log, alert.EventStuck, "an event is delivered again and again, and not booked",
+				zap.String("tenant", due[i].TenantID), zap.Int64("event", due[i].EventID), zap.Int("drives", due[i].Drives))
+		}
 	}
 	taken := e.deliver(ctx, due)
 	redriven.Add(float64(taken))
@@ -67,7 +86,7 @@ func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
 }
 
 func (e *Entry) matchDue(ctx context.Context) (int, error) {
-	rows, err := e.pool.Query(ctx, matchedSQL, redriveBatch)
+	rows, err := e.pool.Query(ctx, matchedSQL, RedriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("find events whose order has come: %w", err)
 	}
@@ -79,7 +98,7 @@ func (e *Entry) matchDue(ctx context.Context) (int, error) {
 }
 
 func (e *Entry) expireDue(ctx context.Context) (int, error) {
-	tag, err := e.pool.Exec(ctx, expireSQL, e.now(), redriveBatch)
+	tag, err := e.pool.Exec(ctx, expireSQL, e.now(), RedriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("close expired payments: %w", err)
 	}
@@ -89,7 +108,7 @@ func (e *Entry) expireDue(ctx context.Context) (int, error) {
 
 func (e *Entry) alertDue(ctx context.Context) (int, error) {
 	now := e.now()
-	rows, err := e.pool.Query(ctx, claimParkedSQL, now, now.Add(e.plan.Parked), redriveBatch)
+	rows, err := e.pool.Query(ctx, claimParkedSQL, now, now.Add(e.plan.Parked), RedriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("find overdue parked events: %w", err)
 	}
@@ -109,7 +128,7 @@ func (e *Entry) alertDue(ctx context.Context) (int, error) {
 			zap.String("tenant", d.TenantID), zap.Int64("event", d.ID), zap.String("event_key", d.Key),
 			zap.String("outcome", string(d.Outcome)), zap.Time("received_at", d.ReceivedAt))
 	}
-	return len(due), nil
+	return 0, nil // telling moves nothing
 }
 
 // measure keeps the gauges: what nobody counts, nobody misses.
@@ -127,5 +146,10 @@ func (e *Entry) measure(ctx context.Context) (int, error) {
 		unsettled.WithLabelValues(string(state)).Set(float64(count))
 		oldest.WithLabelValues(string(state)).Set(age)
 	}
+	var accounts float64
+	if err := e.pool.QueryRow(ctx, "SELECT count(*)::float8 FROM ledger_accounts WHERE code = 'suspense' AND balance <> 0").Scan(&accounts); err != nil {
+		return 0, fmt.Errorf("count the suspense accounts: %w", err)
+	}
+	inSuspense.Set(accounts)
 	return 0, nil
 }

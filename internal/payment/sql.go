@@ -27,4 +27,18 @@ var (
 	createSQL string
 	//go:embed sql/close.sql
 	closeSQL string
+	//go:embed sql/ship.sql
+	shipSQL string
+	//go:embed sql/complete.sql
+	completeSQL string
+	//go:embed sql/pay.sql
+	paySQL string
+	//go:embed sql/close_by_channel.sql
+	closeByChannelSQL string
+	//go:embed sql/waiting_payment.sql
+	waitingPaymentSQL string
+	//go:embed sql/exit_event.sql
+	exitEventSQL string
+	//go:embed sql/claim_resume.sql
+	claimResumeSQL string
 )

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -77,8 +78,7 @@ func checkValue(dec *json.Decoder, depth int) error {
 			if err != nil {
 				return err
 			}
-			// encoding/json matches field names whatever their case.
-			folded := strings.ToLower(key.(string))
+			folded := fold(key.(string))
 			if seen[folded] {
 				return fmt.Errorf("%w: a key stands twice in one object", ErrMalformed)
 			}
@@ -90,6 +90,18 @@ func checkValue(dec *json.Decoder, depth int) error {
 	}
 	_, err = next(dec) // the closing delimiter
 	return err
+}
+
+// fold gives one text to all keys that encoding/json takes for the same field: it matches names whatever their case, by
+// Unicode's simple folding, where "ſ" is an "s".
+func fold(key string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, key)
 }
 
 func next(dec *json.Decoder) (json.Token, error) {

@@ -21,6 +21,7 @@ func TestWhatTwoReadersCouldReadDifferentlyIsRefused(t *testing.T) {
 		"trailing garbage":        `{}x`,
 		"key twice":               `{"amount":1,"amount":2}`,
 		"key twice, other case":   `{"amount":1,"Amount":2}`,
+		"key twice, by folding":   `{"transaction_id":"A","tran\u017faction_id":"B"}`,
 		"key twice by escape":     `{"amount":1,"\u0061mount":2}`,
 		"key twice deep inside":   `{"a":[{"b":1,"b":2}]}`,
 		"invalid UTF-8":           "{\"a\":\"\xff\"}",

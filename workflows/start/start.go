@@ -25,7 +25,7 @@ func New(c client.Client) *Starter { return &Starter{c} }
 // Deliver wakes the order's flow, or starts the event's own once the order's has ended. That a flow of this id has run
 // before is an answer, not an error: the database decides what is still to be done.
 func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
-	if d.OrderState == payment.Pending {
+	if d.OrderState == payment.Pending && !d.Alone {
 		started, err := s.wake(ctx, d)
 		if err != nil || started {
 			return err

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,17 @@ func Run(t *testing.T, h Harness) {
 		require.Equal(t, channel.RawKey(h.UnknownType), events[0].Key(h.Channel.Name(), h.UnknownType))
 	})
 
+	t.Run("a body of no events, or of more than can be stored at once, is unusable", func(t *testing.T) {
+		for _, n := range []int{0, 51, 20_000} {
+			_, err := channel.Read(many{account, n}, body)
+			var unusable *channel.Unusable
+			require.ErrorAs(t, err, &unusable)
+		}
+		events, err := channel.Read(many{account, 50}, body)
+		require.NoError(t, err)
+		require.Len(t, events, 50)
+	})
+
 	t.Run("the longest identifiers that are allowed pass", func(t *testing.T) {
 		events, err := channel.Read(account, h.Success(t, Payment{strings.Repeat("7", 128), strings.Repeat("o", 64), 1, "CNY"}))
 		require.NoError(t, err)
@@ -189,4 +201,14 @@ func Run(t *testing.T, h Harness) {
 			require.Equal(t, status, h.Channel.Refused(status, "code", "detail").Status, "a failure is never a 2xx")
 		}
 	})
+}
+
+// many is an account whose every body holds a number of events.
+type many struct {
+	channel.Account
+	n int
+}
+
+func (m many) Parse([]byte) ([]channel.Event, error) {
+	return slices.Repeat([]channel.Event{{Kind: channel.Unsupported}}, m.n), nil
 }

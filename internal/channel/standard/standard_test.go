@@ -82,6 +82,8 @@ func TestSuite(t *testing.T) {
 			"amount too large":  data(`"transaction_id":"7","out_trade_no":"o","amount":9223372036854775808,"currency":"CNY"`),
 			"currency too long": data(`"transaction_id":"7","out_trade_no":"o","amount":1,"currency":"CNYX"`),
 			"surrogate half":    data(`"transaction_id":"\ud800","out_trade_no":"o","amount":1,"currency":"CNY"`),
+			"time out of range": data(`"transaction_id":"7","out_trade_no":"o","amount":1,"currency":"CNY","occurred_at":"9999-12-31T23:59:59-01:00"`),
+			"time before time":  data(`"transaction_id":"7","out_trade_no":"o","amount":1,"currency":"CNY","occurred_at":"0000-01-01T00:00:00+01:00"`),
 			"time not a time":   data(`"transaction_id":"7","out_trade_no":"o","amount":1,"currency":"CNY","occurred_at":"yesterday"`),
 			"refund, no id":     []byte(`{"type":"refund.succeeded","data":{"out_refund_no":"r"}}`),
 			"share, no legs":    []byte(`{"type":"share.result","data":{"share_id":"s"}}`),

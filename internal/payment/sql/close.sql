@@ -1,4 +1,5 @@
--- Guard: still PENDING, and no report of a payment waits to be booked.
+-- Guard: still PENDING. A report of a payment that waits to be booked keeps the order open, as far as this statement sees
+-- it; one that commits meanwhile is booked as a late payment.
 UPDATE payments p
    SET state = 'CLOSED', close_reason = 'merchant', closed_at = now()
  WHERE p.tenant_id = $1 AND p.out_trade_no = $2 AND p.state = 'PENDING'

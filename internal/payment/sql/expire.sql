@@ -1,4 +1,5 @@
--- Closes orders that nobody paid in time. Guard: still PENDING, and no report of a payment waits to be booked.
+-- Closes orders that nobody paid in time. Guard: still PENDING. A report of a payment that
+-- waits to be booked keeps the order open, as far as this statement sees it; one that commits meanwhile is a late payment.
 UPDATE payments
    SET state = 'CLOSED', close_reason = 'expired', closed_at = $1
  WHERE id IN (SELECT p.id FROM payments p
