@@ -16,11 +16,14 @@ import (
 
 	"github.com/paylatch/paylatch/activities"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/workflows"
 )
 
 // Queues lists the task queues that this build serves.
-func Queues() []string { return []string{workflows.PaymentsQueue, workflows.LedgerQueue} }
+func Queues() []string {
+	return []string{workflows.PaymentsQueue, workflows.LedgerQueue, workflows.ParticipantsQueue}
+}
 
 // ParseQueues reads a list such as "payments,ledger"; empty means all.
 func ParseQueues(list string) ([]string, error) {
@@ -42,10 +45,11 @@ func ParseQueues(list string) ([]string, error) {
 
 // Config is what a worker process runs on.
 type Config struct {
-	Client client.Client
-	Queues []string
-	Books  *payment.Books
-	Log    *zap.Logger
+	Client    client.Client
+	Queues    []string
+	Books     *payment.Books
+	Transfers *transfer.Service
+	Log       *zap.Logger
 	// DatabaseConnections is the size of the engine's pool; no more database steps run at once.
 	DatabaseConnections int
 }
@@ -67,7 +71,7 @@ func Run(ctx context.Context, c Config) error {
 		w := New(c.Client, queue, c.DatabaseConnections, func(err error) {
 			fatal <- fmt.Errorf("queue %s: the worker gave up: %w", queue, err)
 		})
-		Register(w, queue, &activities.Payments{Books: c.Books})
+		Register(w, queue, &activities.Payments{Books: c.Books}, &activities.Transfers{Service: c.Transfers, Log: c.Log})
 		if err := w.Start(); err != nil {
 			stop()
 			return fmt.Errorf("start the worker of queue %s: %w", queue, err)
@@ -102,10 +106,18 @@ func New(c client.Client, queue string, connections int, fatal func(error)) work
 }
 
 // Register gives a queue's worker what it serves, under the names that histories hold.
-func Register(w worker.Registry, queue string, payments *activities.Payments) {
+func Register(w worker.Registry, queue string, payments *activities.Payments, transfers *activities.Transfers) {
+	if queue == workflows.ParticipantsQueue {
+		w.RegisterActivityWithOptions(transfers.Call, activity.RegisterOptions{Name: workflows.ParticipantActivity})
+		return
+	}
 	if queue == workflows.PaymentsQueue {
 		w.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
 		w.RegisterWorkflowWithOptions(workflows.Event, workflow.RegisterOptions{Name: workflows.EventWorkflow})
+		w.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
 	}
 	w.RegisterActivityWithOptions(payments.ApplyEvent, activity.RegisterOptions{Name: workflows.ApplyEventActivity})
+	w.RegisterActivityWithOptions(transfers.Try, activity.RegisterOptions{Name: workflows.TransferTryActivity})
+	w.RegisterActivityWithOptions(transfers.Decide, activity.RegisterOptions{Name: workflows.TransferDecideActivity})
+	w.RegisterActivityWithOptions(transfers.End, activity.RegisterOptions{Name: workflows.TransferEndActivity})
 }

@@ -20,6 +20,9 @@ func EventID(accountID int64, eventKey string) string {
 	return bounded("event/" + strconv.FormatInt(accountID, 10) + "/" + eventKey)
 }
 
+// TransferID is the idempotency key of a transfer's flow. gid is the transfer's name in the database, tenant included.
+func TransferID(gid string) string { return bounded(gid) }
+
 // bounded replaces what follows the kind by its hash where an id would be too long.
 func bounded(id string) string {
 	if len(id) <= maxID {

@@ -13,14 +13,21 @@ import (
 
 // Registered names. They are part of running histories: never change one, add another.
 const (
-	PaymentWorkflow = "Payment"
-	EventWorkflow   = "Event"
+	PaymentWorkflow  = "Payment"
+	EventWorkflow    = "Event"
+	TransferWorkflow = "Transfer"
 
 	// WakeSignal tells a payment's flow of an event that is stored and waits to be booked.
 	WakeSignal = "wake"
 
 	// ApplyEventActivity books one event.
 	ApplyEventActivity = "apply_event"
+	// The steps of a transfer in the database: try, decide, and confirm or cancel.
+	TransferTryActivity    = "transfer_try"
+	TransferDecideActivity = "transfer_decide"
+	TransferEndActivity    = "transfer_end"
+	// ParticipantActivity calls an external participant of a transfer.
+	ParticipantActivity = "participant_call"
 )
 
 // Task queues, scaled apart.
@@ -29,6 +36,8 @@ const (
 	PaymentsQueue = "payments"
 	// LedgerQueue takes the database steps that did not succeed at once.
 	LedgerQueue = "ledger"
+	// ParticipantsQueue calls external participants of transfers.
+	ParticipantsQueue = "participants"
 )
 
 // Search attributes, all of type Keyword. Operators' queries rest on the names.
@@ -81,10 +90,10 @@ type Applied struct {
 // paymentPending is the state of an order before its first event is booked.
 const paymentPending = "PENDING"
 
-// The apply step first runs beside the workflow task, where it costs no task of its own; that must stay short, or history
+// A database step first runs beside the workflow task, where it costs no task of its own; that must stay short, or history
 // fills with heartbeats. When the database is slow or away it goes on as a normal activity, for as long as it takes.
 const (
 	localTimeout  = 3 * time.Second
 	localAttempts = 2
-	applyTimeout  = 15 * time.Second
+	stepTimeout   = 15 * time.Second
 )

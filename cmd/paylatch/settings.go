@@ -20,6 +20,7 @@ import (
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/tenant"
+	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/workflows/start"
 )
 
@@ -105,6 +106,8 @@ type house struct {
 	accounts  *tenant.Accounts
 	entry     *payment.Entry
 	books     *payment.Books
+	transfers *transfer.Service
+	starter   *start.Starter
 	temporal  client.Client
 	namespace string
 	log       *zap.Logger
@@ -116,11 +119,14 @@ func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, l
 		return nil, err
 	}
 	accounts := tenant.NewAccounts(engineDB, registry.All(), box)
+	starter := start.New(temporal)
 	return &house{
 		engine:    engineDB,
 		accounts:  accounts,
-		entry:     payment.NewEntry(engineDB, accounts, start.New(temporal), log, payment.DefaultPlan, nil),
+		entry:     payment.NewEntry(engineDB, accounts, starter, log, payment.DefaultPlan, nil),
 		books:     payment.NewBooks(engineDB, log),
+		transfers: transfer.NewService(engineDB, box, starter, log, nil),
+		starter:   starter,
 		temporal:  temporal,
 		namespace: options.Namespace,
 		log:       log,

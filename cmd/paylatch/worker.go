@@ -68,7 +68,7 @@ func (h *house) work(ctx context.Context, queues []string, connections int) erro
 	group, ctx := errgroup.WithContext(ctx)
 	if slices.Contains(queues, workflows.PaymentsQueue) {
 		group.Go(func() error {
-			worker.Redrive(ctx, h.entry, h.log)
+			worker.Redrive(ctx, h.entry, h.transfers, h.log)
 			return nil
 		})
 	}
@@ -85,7 +85,7 @@ func (h *house) poll(ctx context.Context, queues []string, connections int) erro
 	}
 	h.log.Info("working", zap.Strings("queues", queues))
 	return worker.Run(ctx, worker.Config{
-		Client: h.temporal, Queues: queues, Books: h.books, Log: h.log, DatabaseConnections: connections,
+		Client: h.temporal, Queues: queues, Books: h.books, Transfers: h.transfers, Log: h.log, DatabaseConnections: connections,
 	})
 }
 

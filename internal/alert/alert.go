@@ -14,6 +14,8 @@ const (
 	MoneyAside   = "money_in_suspense"
 	EventStuck   = "event_stuck" // an event was delivered several times and is not booked
 	Conflict     = "event_conflict"
+	// A decided transfer is not confirmed or cancelled by its deadline, or a participant keeps failing to.
+	TransferStuck = "transfer_stuck"
 )
 
 var raised = promauto.NewCounterVec(prometheus.CounterOpts{

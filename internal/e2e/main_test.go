@@ -70,9 +70,9 @@ func work(t *testing.T, h *testhouse.House, c client.Client) (stop func()) {
 	done := make(chan error, 1)
 	go func() {
 		var redrive sync.WaitGroup
-		redrive.Go(func() { worker.Redrive(ctx, h.Entry, h.Log) })
+		redrive.Go(func() { worker.Redrive(ctx, h.Entry, h.Transfers, h.Log) })
 		err := worker.Run(ctx, worker.Config{
-			Client: c, Queues: worker.Queues(), Books: h.Books, Log: h.Log, DatabaseConnections: 8,
+			Client: c, Queues: worker.Queues(), Books: h.Books, Transfers: h.Transfers, Log: h.Log, DatabaseConnections: 8,
 		})
 		redrive.Wait()
 		done <- err

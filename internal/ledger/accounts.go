@@ -27,7 +27,7 @@ func (a Account) Available() int64 { return a.Balance - a.Held }
 
 // Ensure makes the accounts that lines name, where they do not exist.
 func Ensure(ctx context.Context, tx pgx.Tx, tenant string, lines ...Line) error {
-	codes, currencies, _, allow := columns(lines)
+	codes, currencies, _, _, allow := columns(lines)
 	if _, err := tx.Exec(ctx, ensureAccountsSQL, tenant, codes, currencies, allow); err != nil {
 		return fmt.Errorf("make ledger accounts: %w", err)
 	}

@@ -50,6 +50,8 @@ type Line struct {
 	Code     string
 	Currency string
 	Amount   int64
+	// Held changes what the account holds aside, in the same movement: minus the amount when a hold is captured.
+	Held int64
 	// AllowNegative is how the account is made if it does not exist yet.
 	AllowNegative bool
 }
@@ -77,11 +79,11 @@ func Post(ctx context.Context, tx pgx.Tx, j Journal) (id int64, posted bool, err
 	if err != nil {
 		return 0, false, err
 	}
-	codes, currencies, amounts, allow := columns(lines)
+	codes, currencies, amounts, helds, allow := columns(lines)
 	if _, err := tx.Exec(ctx, ensureAccountsSQL, j.TenantID, codes, currencies, allow); err != nil {
 		return 0, false, fmt.Errorf("make the accounts of journal %s: %w", j.Key, err)
 	}
-	err = tx.QueryRow(ctx, postSQL, j.TenantID, j.Key, j.Kind, codes, currencies, amounts).Scan(&id)
+	err = tx.QueryRow(ctx, postSQL, j.TenantID, j.Key, j.Kind, codes, currencies, amounts, helds).Scan(&id)
 	switch {
 	case err == nil:
 		return id, true, nil
@@ -94,6 +96,8 @@ func Post(ctx context.Context, tx pgx.Tx, j Journal) (id int64, posted bool, err
 		return id, false, nil
 	case database.Violated(err, "available_not_negative"):
 		return 0, false, fmt.Errorf("post journal %s: %w", j.Key, ErrInsufficient)
+	case database.Violated(err, "ledger_accounts_held_check"):
+		return 0, false, fmt.Errorf("post journal %s: %w", j.Key, ErrHoldExceeded)
 	default:
 		return 0, false, fmt.Errorf("post journal %s: %w", j.Key, err)
 	}
@@ -119,6 +123,7 @@ func merge(lines []Line) ([]Line, error) {
 			if merged[i].Amount, ok = add(merged[i].Amount, l.Amount); !ok {
 				return nil, fmt.Errorf("%w: the sum of its lines is beyond 64 bits", ErrUnbalanced)
 			}
+			merged[i].Held += l.Held
 			continue
 		}
 		byAccount[k] = len(merged)
@@ -152,12 +157,13 @@ func add(a, b int64) (sum int64, ok bool) {
 	return sum, (sum > a) == (b > 0)
 }
 
-func columns(lines []Line) (codes, currencies []string, amounts []int64, allow []bool) {
+func columns(lines []Line) (codes, currencies []string, amounts, helds []int64, allow []bool) {
 	for _, l := range lines {
 		codes = append(codes, l.Code)
 		currencies = append(currencies, l.Currency)
 		amounts = append(amounts, l.Amount)
+		helds = append(helds, l.Held)
 		allow = append(allow, l.AllowNegative)
 	}
-	return codes, currencies, amounts, allow
+	return codes, currencies, amounts, helds, allow
 }

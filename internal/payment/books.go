@@ -2,6 +2,7 @@ package payment
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/money"
+	"github.com/paylatch/paylatch/internal/stock"
 )
 
 // Journal kinds of this package.
@@ -125,6 +127,11 @@ func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order)
 		if err := move(ctx, tx, known, Closed, closeByChannelSQL, known.ID); err != nil {
 			return verdict{}, nil, err
 		}
+		if known.HasItems {
+			if err := stock.Release(ctx, tx, ev.TenantID, reservationKey(ev.OutTradeNo)); err != nil {
+				return verdict{}, nil, err
+			}
+		}
 		return verdict{Done, ClosedOrder, "closed by the channel"}, nil, nil
 	}
 	code, kind := ledger.Merchant, KindCredit
@@ -138,6 +145,15 @@ func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order)
 		code, kind = ledger.Suspense, KindSuspense
 		v = verdict{Done, SecondPayment, "the order was paid by another transaction: the money is in suspense"}
 	}
+	if known.State == Pending && known.HasItems {
+		// Goods leave for money that is booked here and now, and for no other.
+		if there, err := booked(ctx, tx, ev); err != nil || there {
+			return park(Conflict, "journal %s of this transaction is there already", creditKey(ev)), nil, err
+		}
+		if err := stock.Confirm(ctx, tx, ev.TenantID, reservationKey(ev.OutTradeNo)); err != nil {
+			return verdict{}, nil, err
+		}
+	}
 	journal, posted, err := b.receive(ctx, tx, ev, code, kind)
 	if err != nil {
 		return verdict{}, nil, err
@@ -147,8 +163,29 @@ func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order)
 	}
 	if known.State == Pending {
 		err = move(ctx, tx, known, Paid, paySQL, known.ID, journal)
+		if err == nil && known.WantsCode {
+			err = issueCode(ctx, tx, ev.TenantID, known.ID)
+		}
 	}
 	return v, &journal, err
+}
+
+func booked(ctx context.Context, tx pgx.Tx, ev Event) (there bool, err error) {
+	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM journals WHERE tenant_id = $1 AND key = $2)", ev.TenantID, creditKey(ev)).Scan(&there)
+	if err != nil {
+		return false, fmt.Errorf("look for the transaction's journal: %w", err)
+	}
+	return there, nil
+}
+
+// issueCode issues an order's redemption code. Guard: one row per payment. 80 random bits: nobody guesses one.
+func issueCode(ctx context.Context, tx pgx.Tx, tenantID string, paymentID int64) error {
+	_, err := tx.Exec(ctx, "INSERT INTO redemption_codes (payment_id, tenant_id, code) VALUES ($1, $2, $3) ON CONFLICT (payment_id) DO NOTHING",
+		paymentID, tenantID, rand.Text()[:16])
+	if err != nil {
+		return fmt.Errorf("issue the redemption code: %w", err)
+	}
+	return nil
 }
 
 // receive posts the received amount from the channel to one of the tenant's accounts. Its key allows one such journal per
@@ -196,7 +233,7 @@ func settle(ctx context.Context, tx pgx.Tx, eventID int64, v verdict, journal *i
 
 // lockOrder reads an order and keeps others from moving it until the transaction ends; nil if there is none.
 func lockOrder(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string) (*order, error) {
-	rows, err := tx.Query(ctx, "SELECT id, amount, currency, account_id, state FROM payments WHERE tenant_id = $1 AND out_trade_no = $2 FOR UPDATE", tenantID, outTradeNo)
+	rows, err := tx.Query(ctx, "SELECT id, amount, currency, account_id, state, items::text <> '[]' AS has_items, wants_code FROM payments WHERE tenant_id = $1 AND out_trade_no = $2 FOR UPDATE", tenantID, outTradeNo)
 	if err != nil {
 		return nil, fmt.Errorf("lock the order: %w", err)
 	}

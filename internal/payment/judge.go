@@ -14,6 +14,8 @@ type order struct {
 	Currency  string `db:"currency"`
 	AccountID *int64 `db:"account_id"`
 	State     State  `db:"state"`
+	HasItems  bool   `db:"has_items"`
+	WantsCode bool   `db:"wants_code"`
 }
 
 // verdict is what an event means for its order as that stands now.

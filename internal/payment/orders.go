@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/stock"
 )
 
 // DefaultExpiry is how long an order may be paid when the merchant says nothing.
@@ -34,6 +35,10 @@ type Request struct {
 	Method      string          `json:"method"`
 	ExpiresIn   *int64          `json:"expires_in_seconds"`
 	Metadata    json.RawMessage `json:"metadata"` // canonical JSON object
+	// Items are reserved with the order, leave when it is paid, and are given back when it is closed.
+	Items []stock.Item `json:"items"`
+	// RedemptionCode asks for one code, issued when the order is credited.
+	RedemptionCode bool `json:"redemption_code"`
 }
 
 // fingerprint tells two requests under one number apart.
@@ -48,11 +53,15 @@ func (r Request) fingerprint() ([]byte, error) {
 
 // Create makes an order; created is false when the same request made it before, and the order comes back as it is now.
 // Two calls at once, or years apart, make one order. Errors: [ErrNumberReused],
-// [ErrUnknownAccount], [ErrAmbiguousAccount].
+// [ErrUnknownAccount], [ErrAmbiguousAccount], [stock.ErrUnknownSKU], [stock.ErrOutOfStock].
 func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now time.Time) (p Payment, created bool, err error) {
 	fingerprint, err := r.fingerprint()
 	if err != nil {
 		return Payment{}, false, err
+	}
+	items, err := json.Marshal(append([]stock.Item{}, r.Items...))
+	if err != nil {
+		return Payment{}, false, fmt.Errorf("write down the items: %w", err)
 	}
 	expiry := DefaultExpiry
 	if r.ExpiresIn != nil {
@@ -62,7 +71,7 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 		// First the order that is there: a repeat must not depend on what accounts the tenant has by now.
 		known, err := sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
 		if err == nil && !known {
-			created, err = o.insert(ctx, tx, tenantID, r, fingerprint, now.Add(expiry))
+			created, err = o.insert(ctx, tx, tenantID, r, fingerprint, now.Add(expiry), items)
 		}
 		if err != nil {
 			return err
@@ -77,19 +86,22 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 }
 
 // insert makes the order; created is false when somebody made the same one at this moment.
-func (o *Orders) insert(ctx context.Context, tx pgx.Tx, tenantID string, r Request, fingerprint []byte, expires time.Time) (created bool, err error) {
+func (o *Orders) insert(ctx context.Context, tx pgx.Tx, tenantID string, r Request, fingerprint []byte, expires time.Time, items []byte) (created bool, err error) {
 	account, err := chosenAccount(ctx, tx, r)
 	if err != nil {
 		return false, err
 	}
 	var id int64
 	err = tx.QueryRow(ctx, createSQL, tenantID, r.OutTradeNo, r.Amount, r.Currency, r.Description, r.Metadata,
-		account, r.Method, fingerprint, expires).Scan(&id)
+		account, r.Method, fingerprint, expires, items, r.RedemptionCode).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		_, err = sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
 		return false, err
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	return true, stock.Reserve(ctx, tx, tenantID, reservationKey(r.OutTradeNo), r.Items)
 }
 
 var (
@@ -215,6 +227,8 @@ func (o *Orders) move(ctx context.Context, tenantID, outTradeNo string, to State
 			return err
 		}
 		switch {
+		case tag.RowsAffected() == 1 && to == Closed:
+			return stock.Release(ctx, tx, tenantID, reservationKey(outTradeNo))
 		case tag.RowsAffected() == 1 || p.State == to:
 			return nil
 		case to == Closed:
@@ -271,3 +285,6 @@ func (o *Orders) Event(ctx context.Context, tenantID string, id int64) (ev Event
 	})
 	return ev, err
 }
+
+// reservationKey names an order's reservations.
+func reservationKey(outTradeNo string) string { return "pay/" + outTradeNo }

@@ -51,6 +51,8 @@ type Payment struct {
 	ShippedAt      *time.Time      `db:"shipped_at"`
 	CompletedAt    *time.Time      `db:"completed_at"`
 	ClosedAt       *time.Time      `db:"closed_at"`
+	Items          json.RawMessage `db:"items"`
+	RedemptionCode *string         `db:"redemption_code"`
 }
 
 // Errors of this package; api maps each to a status once.

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/alert"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/stock"
 )
 
 var (
@@ -102,8 +104,39 @@ func (e *Entry) expireDue(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("close expired payments: %w", err)
 	}
-	expired.Add(float64(tag.RowsAffected()))
-	return int(tag.RowsAffected()), nil
+	closed := int(tag.RowsAffected())
+	// Orders with items go one by one: each locks its stock in order.
+	for range RedriveBatch {
+		one, err := e.expireOne(ctx)
+		if err != nil {
+			return closed, err
+		}
+		if !one {
+			break
+		}
+		closed++
+	}
+	expired.Add(float64(closed))
+	return closed, nil
+}
+
+func (e *Entry) expireOne(ctx context.Context) (closed bool, err error) {
+	err = database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
+		var tenantID, outTradeNo string
+		err := tx.QueryRow(ctx, expireOneSQL, e.now()).Scan(&tenantID, &outTradeNo)
+		closed = err == nil
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return stock.Release(ctx, tx, tenantID, reservationKey(outTradeNo))
+	})
+	if err != nil {
+		return false, fmt.Errorf("close an expired payment: %w", err)
+	}
+	return closed, nil
 }
 
 func (e *Entry) alertDue(ctx context.Context) (int, error) {

@@ -17,6 +17,8 @@ var (
 	claimReceivedSQL string
 	//go:embed sql/expire.sql
 	expireSQL string
+	//go:embed sql/expire_one.sql
+	expireOneSQL string
 	//go:embed sql/claim_parked.sql
 	claimParkedSQL string
 	//go:embed sql/matched.sql

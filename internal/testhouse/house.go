@@ -18,6 +18,7 @@ import (
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/tenant"
+	"github.com/paylatch/paylatch/internal/transfer"
 )
 
 // House is the house on a test's database, with one tenant and one account of the standard channel.
@@ -27,8 +28,10 @@ type House struct {
 	Entry    *payment.Entry
 	Books    *payment.Books
 	Accounts *tenant.Accounts
-	Clock    *Clock
-	Log      *zap.Logger
+	// Transfers hands its flows to the same driver.
+	Transfers *transfer.Service
+	Clock     *Clock
+	Log       *zap.Logger
 
 	MasterKey string
 	Tenant    string
@@ -48,15 +51,21 @@ func (c *Clock) Pass(d time.Duration) { c.ahead.Add(int64(d)) }
 
 var tenants atomic.Int64
 
+// Driver hands on what the house stores.
+type Driver interface {
+	payment.Driver
+	transfer.Driver
+}
+
 // New builds a house on a database of its own; driver hands its events on. The names of tenants differ between houses, so
 // that their flows do not meet in one engine.
-func New(t testing.TB, driver payment.Driver) *House {
+func New(t testing.TB, driver Driver) *House {
 	t.Helper()
 	return On(t, NewDatabase(t), driver)
 }
 
 // On builds a house on a database that exists.
-func On(t testing.TB, db *Database, driver payment.Driver) *House {
+func On(t testing.TB, db *Database, driver Driver) *House {
 	t.Helper()
 	h := &House{Database: db, Clock: &Clock{}, MasterKey: sealed.NewKey(), Log: zaptest.NewLogger(t, zaptest.Level(zap.FatalLevel))}
 	h.open(t, driver)
@@ -69,7 +78,7 @@ func On(t testing.TB, db *Database, driver payment.Driver) *House {
 	return h
 }
 
-func (h *House) open(t testing.TB, driver payment.Driver) {
+func (h *House) open(t testing.TB, driver Driver) {
 	t.Helper()
 	box, err := sealed.New(h.MasterKey)
 	require.NoError(t, err)
@@ -77,6 +86,7 @@ func (h *House) open(t testing.TB, driver payment.Driver) {
 	h.Orders = payment.NewOrders(h.API)
 	h.Books = payment.NewBooks(h.Engine, h.Log)
 	h.Entry = payment.NewEntry(h.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now)
+	h.Transfers = transfer.NewService(h.Engine, box, driver, h.Log, h.Clock.Now)
 }
 
 // NewSecret makes a secret of the standard channel.
@@ -172,8 +182,9 @@ func (h *House) Journals(t testing.TB) int {
 
 // Deliveries is a driver that keeps what it is given, for tests that book by hand.
 type Deliveries struct {
-	mu   sync.Mutex
-	list []payment.Delivery
+	mu        sync.Mutex
+	list      []payment.Delivery
+	transfers []transfer.Transfer
 	// Err makes it refuse.
 	Err error
 }
@@ -187,6 +198,26 @@ func (d *Deliveries) Deliver(_ context.Context, delivery payment.Delivery) error
 	}
 	d.list = append(d.list, delivery)
 	return nil
+}
+
+// StartTransfer implements [transfer.Driver].
+func (d *Deliveries) StartTransfer(_ context.Context, t transfer.Transfer, _ bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Err != nil {
+		return d.Err
+	}
+	d.transfers = append(d.transfers, t)
+	return nil
+}
+
+// TakeTransfers gives the transfers that were to be started since the last call.
+func (d *Deliveries) TakeTransfers() []transfer.Transfer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := d.transfers
+	d.transfers = nil
+	return taken
 }
 
 // Take gives what was delivered since the last call.
@@ -210,7 +241,7 @@ func (d *Deliveries) Book(t testing.TB, books *payment.Books) (outcomes []paymen
 }
 
 // Reopen builds the same house anew, as a process that starts again.
-func Reopen(t testing.TB, h *House, driver payment.Driver) *House {
+func Reopen(t testing.TB, h *House, driver Driver) *House {
 	t.Helper()
 	db := &Database{OwnerURL: h.OwnerURL, EngineURL: h.EngineURL, APIURL: h.APIURL}
 	db.Owner, db.Engine, db.API = openPool(t, h.OwnerURL), openPool(t, h.EngineURL), openPool(t, h.APIURL)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/workflows"
 )
 
@@ -78,6 +79,37 @@ func (s *Starter) options(d payment.Delivery, id string) client.StartWorkflowOpt
 			workflows.StateAttribute.ValueSet(string(d.OrderState)),
 		),
 	}
+}
+
+// StartTransfer implements [transfer.Driver]. With API and worker in one process the first task comes with the answer to
+// the start (eager start); elsewhere the option does nothing.
+func (s *Starter) StartTransfer(ctx context.Context, t transfer.Transfer, resume bool) error {
+	reuse := enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	if resume {
+		reuse = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	}
+	options := client.StartWorkflowOptions{
+		ID:                       workflows.TransferID(t.GID),
+		TaskQueue:                workflows.PaymentsQueue,
+		WorkflowIDReusePolicy:    reuse,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		EnableEagerStart:         true,
+		StaticSummary:            fmt.Sprintf("Transfer %d", t.ID),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			workflows.TenantAttribute.ValueSet(t.TenantID),
+			workflows.StateAttribute.ValueSet(string(t.State)),
+		),
+	}
+	_, err := s.client.ExecuteWorkflow(ctx, options, workflows.TransferWorkflow, workflows.TransferInput{TransferID: t.ID})
+	if err != nil && !alreadyStarted(err) {
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return nil
+}
+
+// AwaitTransfer waits until a transfer's flow ends, or ctx does.
+func (s *Starter) AwaitTransfer(ctx context.Context, t transfer.Transfer) error {
+	return s.client.GetWorkflow(ctx, workflows.TransferID(t.GID), "").Get(ctx, nil)
 }
 
 func alreadyStarted(err error) bool {

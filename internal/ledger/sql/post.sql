@@ -7,15 +7,15 @@ WITH journal AS (
     RETURNING id
 ), locked AS (
     -- Rows are locked by id, so that crossing journals wait instead of deadlocking.
-    SELECT a.id, l.line, l.amount
-      FROM journal, unnest($4::text[], $5::text[], $6::bigint[]) WITH ORDINALITY AS l (code, currency, amount, line)
+    SELECT a.id, l.line, l.amount, l.held
+      FROM journal, unnest($4::text[], $5::text[], $6::bigint[], $7::bigint[]) WITH ORDINALITY AS l (code, currency, amount, held, line)
       JOIN ledger_accounts a ON a.tenant_id = $1 AND a.code = l.code AND a.currency = l.currency
      ORDER BY a.id
        FOR UPDATE OF a
 ), moved AS (
     -- Guard: CHECK available_not_negative.
     UPDATE ledger_accounts a
-       SET balance = a.balance + locked.amount, version = a.version + 1
+       SET balance = a.balance + locked.amount, held = a.held + locked.held, version = a.version + 1
       FROM locked
      WHERE a.id = locked.id
     RETURNING a.id, locked.line, locked.amount, a.balance, a.version

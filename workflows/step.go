@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -9,11 +8,14 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// apply books an event. The step may run twice (a signal that comes during the last workflow task drops the task's
-// results): its transaction is idempotent, so the second run answers what the first recorded.
+// apply books an event.
 func apply(ctx workflow.Context, eventID int64) (Applied, error) {
-	summary := fmt.Sprintf("book event %d", eventID)
-	var applied Applied
+	return step[Applied](ctx, fmt.Sprintf("book event %d", eventID), ApplyEventActivity, eventID)
+}
+
+// step runs a short database step. It may run twice (a signal that comes during the last workflow task drops the task's
+// results): its transaction is idempotent, so the second run answers what the first recorded.
+func step[Result any](ctx workflow.Context, summary, activity string, input any) (result Result, err error) {
 	local := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    localTimeout,
 		ScheduleToCloseTimeout: localAttempts * localTimeout,
@@ -22,22 +24,18 @@ func apply(ctx workflow.Context, eventID int64) (Applied, error) {
 		},
 		Summary: summary,
 	})
-	err := workflow.ExecuteLocalActivity(local, ApplyEventActivity, eventID).Get(ctx, &applied)
-	if err == nil {
-		return applied, nil
-	}
-	var canceled *temporal.CanceledError
-	if errors.As(err, &canceled) {
-		return Applied{}, err
+	err = workflow.ExecuteLocalActivity(local, activity, input).Get(ctx, &result)
+	if err == nil || temporal.IsCanceledError(err) {
+		return result, err
 	}
 	remote := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           LedgerQueue,
-		StartToCloseTimeout: applyTimeout,
+		StartToCloseTimeout: stepTimeout,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute,
 		},
 		Summary: summary,
 	})
-	err = workflow.ExecuteActivity(remote, ApplyEventActivity, eventID).Get(ctx, &applied)
-	return applied, err
+	err = workflow.ExecuteActivity(remote, activity, input).Get(ctx, &result)
+	return result, err
 }

@@ -1,0 +1,161 @@
+package ledger
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paylatch/paylatch/internal/database"
+)
+
+// Posted is what became of one journal of many.
+type Posted struct {
+	JournalID int64
+	// New is false when a journal with this key was there before.
+	New bool
+	Err error
+}
+
+//go:embed sql/post_many.sql
+var postManySQL string
+
+// PostMany books many journals, as few transactions as it can, each for itself: its own key, its own outcome. What cannot
+// be booked together is booked alone, so that one bad journal never fails its neighbours. The order of the list counts
+// only between journals of one key: the first one books.
+func PostMany(ctx context.Context, pool *pgxpool.Pool, journals []Journal) []Posted {
+	results := make([]Posted, len(journals))
+	type name struct{ tenant, key string }
+	seen := map[name]bool{}
+	var together, alone []int
+	for i := range journals {
+		lines, err := merge(journals[i].Lines)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		journals[i].Lines = lines
+		n := name{journals[i].TenantID, journals[i].Key}
+		if seen[n] || takes(lines) {
+			alone = append(alone, i)
+		} else {
+			together = append(together, i)
+		}
+		seen[n] = true
+	}
+	if len(together) > 0 && postTogether(ctx, pool, journals, together, results) != nil {
+		alone = append(together, alone...)
+	}
+	for _, i := range alone {
+		results[i] = postAlone(ctx, pool, journals[i])
+	}
+	return results
+}
+
+// takes tells whether a journal takes from an account that may not go negative: such a one is refused for itself.
+func takes(lines []Line) bool {
+	for _, l := range lines {
+		if l.Amount < 0 && !l.AllowNegative {
+			return true
+		}
+	}
+	return false
+}
+
+func postAlone(ctx context.Context, pool *pgxpool.Pool, j Journal) (p Posted) {
+	p.Err = database.InTx(ctx, pool, func(tx pgx.Tx) (err error) {
+		p.JournalID, p.New, err = Post(ctx, tx, j)
+		return err
+	})
+	return p
+}
+
+// postTogether fills in the results of the chosen journals, or fails as a whole and leaves nothing behind, as far as it
+// knows: after a lost answer to the commit the keys say, one by one, what became of each.
+func postTogether(ctx context.Context, pool *pgxpool.Pool, journals []Journal, chosen []int, results []Posted) error {
+	batch := newColumns(journals, chosen)
+	posted := make([]Posted, len(chosen))
+	err := database.InTx(ctx, pool, func(tx pgx.Tx) error {
+		clear(posted)
+		if err := batch.post(ctx, tx, posted); err != nil {
+			return err
+		}
+		return readExisting(ctx, tx, journals, chosen, posted)
+	})
+	if err != nil {
+		return err
+	}
+	for k, i := range chosen {
+		results[i] = posted[k]
+	}
+	return nil
+}
+
+// readExisting fills in the journals that were there before, in a new statement.
+func readExisting(ctx context.Context, tx pgx.Tx, journals []Journal, chosen []int, posted []Posted) error {
+	for k, i := range chosen {
+		if posted[k].New {
+			continue
+		}
+		err := tx.QueryRow(ctx, "SELECT id FROM journals WHERE tenant_id = $1 AND key = $2", journals[i].TenantID, journals[i].Key).Scan(&posted[k].JournalID)
+		if err != nil {
+			return fmt.Errorf("read journal %s: %w", journals[i].Key, err)
+		}
+	}
+	return nil
+}
+
+// batchColumns are journals and their lines as the arrays that one statement takes.
+type batchColumns struct {
+	tenants, keys, kinds         []string
+	lineItems                    []int64
+	lineNumbers                  []int16
+	lineTenants, codes, currency []string
+	amounts                      []int64
+	allow                        []bool
+}
+
+func newColumns(journals []Journal, chosen []int) *batchColumns {
+	c := &batchColumns{}
+	for k, i := range chosen {
+		j := journals[i]
+		c.tenants, c.keys, c.kinds = append(c.tenants, j.TenantID), append(c.keys, j.Key), append(c.kinds, j.Kind)
+		for n, l := range j.Lines {
+			c.lineItems = append(c.lineItems, int64(k+1))
+			c.lineNumbers = append(c.lineNumbers, int16(n+1))
+			c.lineTenants = append(c.lineTenants, j.TenantID)
+			c.codes, c.currency = append(c.codes, l.Code), append(c.currency, l.Currency)
+			c.amounts, c.allow = append(c.amounts, l.Amount), append(c.allow, l.AllowNegative)
+		}
+	}
+	return c
+}
+
+//go:embed sql/ensure_many.sql
+var ensureManySQL string
+
+func (c *batchColumns) post(ctx context.Context, tx pgx.Tx, posted []Posted) error {
+	var batch pgx.Batch
+	batch.Queue(ensureManySQL, c.lineTenants, c.codes, c.currency, c.allow)
+	batch.Queue(postManySQL, c.tenants, c.keys, c.kinds, c.lineItems, c.lineNumbers, c.codes, c.currency, c.amounts)
+	replies := tx.SendBatch(ctx, &batch)
+	defer replies.Close()
+	if _, err := replies.Exec(); err != nil {
+		return fmt.Errorf("make the accounts of a batch: %w", err)
+	}
+	rows, err := replies.Query()
+	if err != nil {
+		return fmt.Errorf("post a batch: %w", err)
+	}
+	var n, id int64
+	_, err = pgx.ForEachRow(rows, []any{&n, &id}, func() error {
+		posted[n-1] = Posted{JournalID: id, New: true}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("post a batch: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/ledger"
+	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/stock"
+)
+
+// Driver runs the flow of a transfer in mode tcc.
+type Driver interface {
+	// StartTransfer starts or finds the flow. resume: the row was read unended after its flow should have ended, so a
+	// closed flow of that id may run again.
+	StartTransfer(ctx context.Context, t Transfer, resume bool) error
+}
+
+// Service carries transfers out, with the engine's role.
+type Service struct {
+	pool   *pgxpool.Pool
+	box    *sealed.Box
+	driver Driver
+	log    *zap.Logger
+	now    func() time.Time
+}
+
+// NewService takes the engine's pool; now is the clock of deadlines, nil the real one.
+func NewService(pool *pgxpool.Pool, box *sealed.Box, driver Driver, log *zap.Logger, now func() time.Time) *Service {
+	if now == nil {
+		now = time.Now
+	}
+	return &Service{pool, box, driver, log, now}
+}
+
+// Deadlines after which the re-drive looks at a transfer that has not ended.
+const (
+	tryingDeadline = 60 * time.Second
+	endingDeadline = 5 * time.Minute
+	startTimeout   = 500 * time.Millisecond
+	retryDeadline  = 5 * time.Second
+)
+
+//go:embed sql/transfer.sql
+var transferSQL string
+
+//go:embed sql/create.sql
+var createSQL string
+
+// Create carries a direct transfer out, or begins a TCC one; created is false when it was there before, and it comes back
+// as it is now. A refusal such as too little money is an outcome, kept with the transfer (state CANCELLED, its code in
+// Failure), and the answer to every repeat. Errors: [ErrInvalid], [ErrKeyReused], [ErrReferenceReused], [ledger.ErrNoAccount],
+// [ErrUnknownParticipant].
+func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bool, err error) {
+	mode, err := r.valid()
+	if err != nil {
+		return Transfer{}, false, err
+	}
+	fingerprint, legs, err := r.fingerprint()
+	if err != nil {
+		return Transfer{}, false, err
+	}
+	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		var id int64
+		err := tx.QueryRow(ctx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs,
+			s.now().Add(tryingDeadline)).Scan(&id)
+		created = err == nil
+		if errors.Is(err, pgx.ErrNoRows) {
+			t, err = s.existing(ctx, tx, r, fingerprint)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(accountsExist(ctx, tx, r), participantsExist(ctx, tx, r)); err != nil {
+			return err
+		}
+		if mode == Direct {
+			if err := s.carryOut(ctx, tx, id, r); err != nil {
+				return err
+			}
+		}
+		t, err = read(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return Transfer{}, false, fmt.Errorf("transfer: %w", err)
+	}
+	if created && mode == TCC {
+		s.start(ctx, t, false)
+	}
+	return t, created, nil
+}
+
+// existing finds the transfer that has one of the request's names.
+func (s *Service) existing(ctx context.Context, tx pgx.Tx, r Request, fingerprint []byte) (Transfer, error) {
+	rows, err := tx.Query(ctx, transferSQL+" WHERE tenant_id = $1 AND (reference = $2 OR idempotency_key = $3) ORDER BY id", r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey))
+	if err != nil {
+		return Transfer{}, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[Transfer])
+	if err != nil {
+		return Transfer{}, err
+	}
+	for _, t := range found {
+		byKey := t.IdempotencyKey != nil && *t.IdempotencyKey == r.IdempotencyKey
+		// A key names the whole request, reference included.
+		if byKey && (!bytes.Equal(t.Fingerprint, fingerprint) || deref(t.Reference) != r.Reference) {
+			return Transfer{}, ErrKeyReused
+		}
+		if !bytes.Equal(t.Fingerprint, fingerprint) {
+			return Transfer{}, ErrReferenceReused
+		}
+	}
+	if len(found) == 0 {
+		return Transfer{}, errors.New("the transfer that took the name is gone")
+	}
+	return found[0], nil
+}
+
+// carryOut does all legs at once. What is refused leaves nothing behind but its code.
+func (s *Service) carryOut(ctx context.Context, tx pgx.Tx, id int64, r Request) error {
+	t, err := read(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	// A savepoint: the refusal is recorded by the transaction that it refuses.
+	err = pgx.BeginFunc(ctx, tx, func(sp pgx.Tx) error {
+		money, goods, _ := split(r.Legs)
+		if err := stock.Reserve(ctx, sp, r.TenantID, t.GID, goods); err != nil {
+			return err
+		}
+		if err := stock.Confirm(ctx, sp, r.TenantID, t.GID); err != nil {
+			return err
+		}
+		return postLegs(ctx, sp, t, money, false)
+	})
+	code := refusal(err)
+	if err != nil && code == "" {
+		return err
+	}
+	state := Confirmed
+	if code != "" {
+		state = Cancelled
+	}
+	_, err = tx.Exec(ctx, "UPDATE transfers SET state = $2, failure = $3, decided_at = now(), ended_at = now() WHERE id = $1 AND state = 'TRYING'", id, state, orNil(code))
+	return err
+}
+
+// postLegs books the money of a transfer as one journal; captured says that the payers' amounts are on hold.
+func postLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, captured bool) error {
+	if len(money) == 0 {
+		return nil
+	}
+	j := ledger.Journal{TenantID: t.TenantID, Key: t.GID, Kind: "transfer"}
+	for _, l := range money {
+		line := ledger.Line{Code: l.Account, Currency: l.Currency, Amount: l.Amount}
+		if captured && l.Amount < 0 {
+			line.Held = l.Amount
+		}
+		j.Lines = append(j.Lines, line)
+	}
+	_, posted, err := ledger.Post(ctx, tx, j)
+	if err == nil && !posted {
+		return fmt.Errorf("journal %s is there, though the transfer is not confirmed", j.Key)
+	}
+	return err
+}
+
+// accountsExist refuses a transfer before it is one: no account is made by naming it.
+func accountsExist(ctx context.Context, tx pgx.Tx, r Request) error {
+	for _, l := range r.Legs {
+		if l.Type != LedgerLeg {
+			continue
+		}
+		if _, err := ledger.Find(ctx, tx, r.TenantID, l.Account, l.Currency); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start hands a transfer to its flow. A failure is harmless: the row is durable, and the re-drive starts it a little later.
+func (s *Service) start(ctx context.Context, t Transfer, resume bool) bool {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	err := s.driver.StartTransfer(bounded, t, resume)
+	if err == nil {
+		return true
+	}
+	s.log.Warn("the engine did not take a transfer; the re-drive will start it", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.Error(err))
+	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	if _, err := s.pool.Exec(store, "UPDATE transfers SET next_drive_at = $2 WHERE id = $1 AND ended_at IS NULL", t.ID, s.now().Add(retryDeadline)); err != nil {
+		s.log.Warn("a transfer keeps its full deadline", zap.Int64("transfer", t.ID), zap.Error(err))
+	}
+	return false
+}
+
+// Get reads a transfer of a tenant. Error: [ErrNotFound].
+func (s *Service) Get(ctx context.Context, tenantID string, id int64) (t Transfer, err error) {
+	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		t, err = read(ctx, tx, id)
+		if err == nil && t.TenantID != tenantID {
+			err = ErrNotFound
+		}
+		return err
+	})
+	return t, err
+}
+
+func read(ctx context.Context, tx pgx.Tx, id int64) (Transfer, error) {
+	return one(ctx, tx, transferSQL+" WHERE id = $1", id)
+}
+
+func one(ctx context.Context, tx pgx.Tx, query string, args ...any) (Transfer, error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return Transfer{}, fmt.Errorf("read a transfer: %w", err)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Transfer])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Transfer{}, ErrNotFound
+	}
+	if err != nil {
+		return Transfer{}, fmt.Errorf("read a transfer: %w", err)
+	}
+	return t, nil
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func deref(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}

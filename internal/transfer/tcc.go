@@ -1,0 +1,281 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/internal/alert"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/ledger"
+	"github.com/paylatch/paylatch/internal/stock"
+)
+
+// booksBranch is the one branch of all legs in this database.
+const booksBranch = "books"
+
+// Progress is where a step found or left the transfer.
+type Progress struct {
+	State State
+	// Failure is the code of a definite refusal, or why it was cancelled.
+	Failure string
+	// External are the numbers of the legs that external participants carry out.
+	External []int
+}
+
+// Try tries the legs in this database: what is paid is held, what is taken is reserved, who is paid must exist. A transfer
+// that is decided already is left alone, and the answer says so; a refusal leaves nothing behind.
+func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
+	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		// Locked against the decision: a Try that comes after it finds it made, however late, and whatever was purged.
+		t, legs, err := s.begin(ctx, tx, id, "FOR SHARE")
+		if err != nil {
+			return err
+		}
+		money, goods, external := split(legs)
+		p = Progress{State: t.State, Failure: deref(t.Failure), External: external}
+		if t.State != Trying {
+			return nil
+		}
+		_, err = fence(t).Try(ctx, tx, func() error {
+			if err := stock.Reserve(ctx, tx, t.TenantID, t.GID, goods); err != nil {
+				return err
+			}
+			return holdLegs(ctx, tx, t, money)
+		})
+		return err
+	})
+	if code := refusal(err); code != "" {
+		p.Failure = code
+		return p, nil
+	}
+	if errors.Is(err, ledger.ErrBarred) {
+		p.Failure = Canceled
+		return p, nil
+	}
+	if err != nil {
+		return Progress{}, fmt.Errorf("try transfer %d: %w", id, err)
+	}
+	return p, nil
+}
+
+func fence(t Transfer) ledger.Fence { return ledger.Fence{GID: t.GID, Branch: booksBranch} }
+
+// begin reads a transfer under a lock.
+func (s *Service) begin(ctx context.Context, tx pgx.Tx, id int64, lock string) (Transfer, []Leg, error) {
+	t, err := one(ctx, tx, transferSQL+" WHERE id = $1 "+lock, id)
+	if err != nil {
+		return Transfer{}, nil, err
+	}
+	legs, err := t.Legs()
+	return t, legs, err
+}
+
+// holdLegs holds what is paid, account by account in the order of their ids, and looks for who is paid.
+func holdLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg) error {
+	order, err := byAccountID(ctx, tx, t.TenantID, money)
+	if err != nil {
+		return err
+	}
+	for _, i := range order {
+		if money[i].Amount > 0 {
+			continue // it exists: nothing to hold
+		}
+		_, err := ledger.Place(ctx, tx, ledger.Hold{
+			TenantID: t.TenantID, Key: holdKey(t, i), Code: money[i].Account, Currency: money[i].Currency, Amount: -money[i].Amount,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func holdKey(t Transfer, leg int) string { return t.GID + "#" + strconv.Itoa(leg) }
+
+// byAccountID gives the legs' numbers in the order in which their accounts are locked. Error: [ledger.ErrNoAccount].
+func byAccountID(ctx context.Context, tx pgx.Tx, tenantID string, money []Leg) ([]int, error) {
+	ids := make([]int64, len(money))
+	order := make([]int, len(money))
+	for i, l := range money {
+		a, err := ledger.Find(ctx, tx, tenantID, l.Account, l.Currency)
+		if err != nil {
+			return nil, err
+		}
+		ids[i], order[i] = a.ID, i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
+	return order, nil
+}
+
+// Decide makes the decision durable, once: confirm when failure is empty, else cancel. Whoever comes later gets the
+// decision that was made. Guard: state TRYING in the WHERE clause.
+func (s *Service) Decide(ctx context.Context, id int64, failure string) (p Progress, err error) {
+	state := Confirming
+	if failure != "" {
+		state = Cancelling
+	}
+	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE transfers SET state = $2, failure = $3, decided_at = now(), next_drive_at = $4 WHERE id = $1 AND state = 'TRYING'",
+			id, state, orNil(failure), s.now().Add(endingDeadline))
+		if err != nil {
+			return err
+		}
+		t, legs, err := s.begin(ctx, tx, id, "")
+		if err != nil {
+			return err
+		}
+		_, _, external := split(legs)
+		p = Progress{State: t.State, Failure: deref(t.Failure), External: external}
+		return nil
+	})
+	if err != nil {
+		return Progress{}, fmt.Errorf("decide transfer %d: %w", id, err)
+	}
+	return p, nil
+}
+
+// End confirms or cancels the legs in this database, as the row says, and ends the transfer when last is true: all others
+// have ended. Errors of the fence mean that something outside of this flow has touched the branch.
+func (s *Service) End(ctx context.Context, id int64, last bool) (p Progress, err error) {
+	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		t, legs, err := s.begin(ctx, tx, id, "FOR UPDATE")
+		if err != nil {
+			return err
+		}
+		money, goods, external := split(legs)
+		p = Progress{State: t.State, Failure: deref(t.Failure), External: external}
+		end := Confirmed
+		switch t.State {
+		case Confirming:
+			_, err = fence(t).Confirm(ctx, tx, func() error { return confirmLegs(ctx, tx, t, money, goods) })
+		case Cancelling:
+			end = Cancelled
+			_, err = fence(t).Cancel(ctx, tx, func() error { return cancelLegs(ctx, tx, t, money, goods) })
+		default:
+			return nil // ended, or not decided: nothing to do
+		}
+		if err != nil || !last {
+			return err
+		}
+		p.State = end
+		_, err = tx.Exec(ctx, "UPDATE transfers SET state = $2, ended_at = now() WHERE id = $1 AND state = $3", id, end, t.State)
+		return err
+	})
+	if err != nil {
+		return Progress{}, fmt.Errorf("end transfer %d: %w", id, err)
+	}
+	return p, nil
+}
+
+func confirmLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods []stock.Item) error {
+	if len(goods) > 0 {
+		if err := stock.Confirm(ctx, tx, t.TenantID, t.GID); err != nil {
+			return err
+		}
+	}
+	// The journal locks the accounts by id; the holds follow.
+	if err := postLegs(ctx, tx, t, money, true); err != nil {
+		return err
+	}
+	for i, l := range money {
+		if l.Amount > 0 {
+			continue
+		}
+		hold, err := ledger.FindHold(ctx, tx, t.TenantID, holdKey(t, i))
+		if err != nil {
+			return err
+		}
+		if err := ledger.MarkCaptured(ctx, tx, hold.ID, -l.Amount); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cancelLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods []stock.Item) error {
+	if len(goods) > 0 {
+		if err := stock.Release(ctx, tx, t.TenantID, t.GID); err != nil {
+			return err
+		}
+	}
+	order, err := byAccountID(ctx, tx, t.TenantID, money)
+	if err != nil {
+		return err
+	}
+	for _, i := range order {
+		if money[i].Amount > 0 {
+			continue
+		}
+		if _, err := ledger.Release(ctx, tx, t.TenantID, holdKey(t, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+//go:embed sql/claim.sql
+var claimSQL string
+
+const (
+	redriveBatch   = 100
+	redriveTimeout = 30 * time.Second
+	// fencePurge is how many old fences one round deletes.
+	fencePurge = 200
+)
+
+// Redrive looks once after transfers that have not ended by their deadline. One that is decided and does not end is
+// alerted: its participants fail to confirm or cancel. Fences that no retry can need any more are purged. It returns how many
+// it started.
+func (s *Service) Redrive(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, redriveTimeout)
+	defer cancel()
+	started, err := s.startDue(ctx)
+	_, purgeErr := s.PurgeFences(ctx, fencePurge)
+	return started, errors.Join(err, purgeErr)
+}
+
+func (s *Service) startDue(ctx context.Context) (int, error) {
+	now := s.now()
+	rows, err := s.pool.Query(ctx, claimSQL, now, now.Add(tryingDeadline), now.Add(endingDeadline), redriveBatch)
+	if err != nil {
+		return 0, fmt.Errorf("claim overdue transfers: %w", err)
+	}
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByName[Transfer])
+	if err != nil {
+		return 0, fmt.Errorf("claim overdue transfers: %w", err)
+	}
+	for i, t := range due {
+		if t.State != Trying {
+			alert.Raise(s.log, alert.TransferStuck, "a decided transfer does not end", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.String("state", string(t.State)))
+		}
+		if !s.start(ctx, t, true) {
+			return i, nil // the engine is away: the others wait for their next deadline
+		}
+	}
+	return len(due), nil
+}
+
+// fenceRetention is longer than any try of a flow or participant can be under way.
+const fenceRetention = 30 * 24 * time.Hour
+
+//go:embed sql/purge_fences.sql
+var purgeFencesSQL string
+
+// PurgeFences deletes the fences of transfers that ended long ago, a few at a time, and returns how many. What it deletes
+// stays barred: every step reads the transfer's row first, and that row is kept for ever.
+func (s *Service) PurgeFences(ctx context.Context, limit int) (int, error) {
+	tag, err := s.pool.Exec(ctx, purgeFencesSQL, s.now().Add(-fenceRetention), limit)
+	if err != nil {
+		return 0, fmt.Errorf("purge old fences: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}
