@@ -62,10 +62,14 @@ func (s *server) getAccount(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, accountBody{
+	c.JSON(http.StatusOK, newAccountBody(a))
+}
+
+func newAccountBody(a ledger.Account) accountBody {
+	return accountBody{
 		Code: a.Code, Currency: a.Currency, Balance: a.Balance, Held: a.Held, Available: a.Available(),
 		Version: a.Version, AllowNegative: a.AllowNegative, CreatedAt: a.CreatedAt,
-	})
+	}
 }
 
 func (s *server) listEntries(c *gin.Context) {

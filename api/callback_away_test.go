@@ -17,7 +17,7 @@ import (
 const ackWithin = 3 * time.Second
 
 // hanging is an engine that takes nothing and says nothing.
-type hanging struct{}
+type hanging struct{ *testhouse.Deliveries }
 
 func (hanging) Deliver(ctx context.Context, _ payment.Delivery) error {
 	<-ctx.Done()
@@ -25,13 +25,13 @@ func (hanging) Deliver(ctx context.Context, _ payment.Delivery) error {
 }
 
 // panicking is an engine whose client is broken.
-type panicking struct{}
+type panicking struct{ *testhouse.Deliveries }
 
 func (panicking) Deliver(context.Context, payment.Delivery) error { panic("the driver is broken") }
 
 func TestACallbackIsStoredAndAcknowledgedWhileTheEngineIsAway(t *testing.T) {
 	t.Parallel()
-	for name, driver := range map[string]payment.Driver{
+	for name, driver := range map[string]testhouse.Driver{
 		"it refuses": &testhouse.Deliveries{Err: errors.New("connection refused")},
 		"it hangs":   hanging{},
 	} {

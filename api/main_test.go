@@ -22,8 +22,10 @@ import (
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/devstack"
+	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/testhouse"
+	"github.com/paylatch/paylatch/internal/transfer"
 )
 
 func TestMain(m *testing.M) { os.Exit(devstack.Main(m, devstack.Needs{Postgres: true})) }
@@ -48,7 +50,7 @@ func newFace(t *testing.T) *face {
 	return f
 }
 
-func openFace(t *testing.T, driver payment.Driver) *face {
+func openFace(t *testing.T, driver testhouse.Driver) *face {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	log := zap.New(core)
@@ -57,6 +59,7 @@ func openFace(t *testing.T, driver payment.Driver) *face {
 	f.Entry = payment.NewEntry(f.Engine, f.Accounts, driver, log, payment.DefaultPlan, f.Clock.Now)
 	srv := httptest.NewServer(api.Handler(api.Config{
 		Orders: f.Orders, Entry: f.Entry, Books: f.Books, Accounts: f.Accounts, API: f.API, Engine: f.Engine,
+		Transfers: f.Transfers, AwaitTransfer: f.awaitTransfer, Group: f.group(t),
 		DatabaseReady: func(ctx context.Context) error {
 			if away := f.databaseAway.Load(); away != nil {
 				return *away
@@ -83,6 +86,27 @@ func openFace(t *testing.T, driver payment.Driver) *face {
 	t.Cleanup(srv.Close)
 	f.URL = srv.URL
 	return f
+}
+
+// group commits single journals, as serve does.
+func (f *face) group(t *testing.T) *ledger.Group {
+	t.Helper()
+	g := ledger.NewGroup(f.Engine)
+	t.Cleanup(g.Stop)
+	return g
+}
+
+// awaitTransfer plays the flow of a transfer whose legs all live in the database, as the workers would.
+func (f *face) awaitTransfer(ctx context.Context, t transfer.Transfer) error {
+	p, err := f.Transfers.Try(ctx, t.ID)
+	if err != nil || len(p.External) > 0 {
+		return err
+	}
+	if _, err := f.Transfers.Decide(ctx, t.ID, p.Failure); err != nil {
+		return err
+	}
+	_, err = f.Transfers.End(ctx, t.ID, true)
+	return err
 }
 
 // reply is an answer, read to its end.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,13 +18,15 @@ import (
 
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/stock"
 	"github.com/paylatch/paylatch/internal/strictjson"
 	"github.com/paylatch/paylatch/workflows"
 )
 
 // Limits of a payment's fields.
 const (
-	maxDescription = 256         // characters
+	maxDescription = 256 // characters
+	maxItems       = 50
 	maxMethod      = 32          // characters
 	maxMetadata    = 16 << 10    // bytes of JSON
 	maxExpiry      = 366 * 86400 // seconds
@@ -40,6 +44,8 @@ type paymentRequest struct {
 	Account          string          `json:"account"`
 	Method           string          `json:"method"`
 	ExpiresInSeconds *int64          `json:"expires_in_seconds"`
+	Items            []stock.Item    `json:"items"`
+	RedemptionCode   bool            `json:"redemption_code"`
 	Metadata         json.RawMessage `json:"metadata"`
 }
 
@@ -68,6 +74,11 @@ func (r paymentRequest) valid() (payment.Request, error) {
 	if r.ExpiresInSeconds != nil && (*r.ExpiresInSeconds < 1 || *r.ExpiresInSeconds > maxExpiry) {
 		return payment.Request{}, badRequest("expires_in_seconds_invalid", fmt.Sprintf("expires_in_seconds is 1 to %d", maxExpiry))
 	}
+	if len(r.Items) > maxItems || slices.ContainsFunc(r.Items, func(i stock.Item) bool {
+		return !stock.ValidSKU(i.SKU) || i.Quantity < 1 || i.Quantity > math.MaxInt32
+	}) {
+		return payment.Request{}, badRequest("items_invalid", fmt.Sprintf("items holds at most %d of a sku and a quantity above 0", maxItems))
+	}
 	metadata, err := canonicalObject(r.Metadata)
 	if err != nil {
 		return payment.Request{}, err
@@ -75,6 +86,7 @@ func (r paymentRequest) valid() (payment.Request, error) {
 	return payment.Request{
 		OutTradeNo: r.OutTradeNo, Amount: *r.Amount, Currency: r.Currency, Description: r.Description,
 		Channel: r.Channel, Account: r.Account, Method: r.Method, ExpiresIn: r.ExpiresInSeconds, Metadata: metadata,
+		Items: stock.Sorted(r.Items), RedemptionCode: r.RedemptionCode,
 	}, nil
 }
 
@@ -112,6 +124,8 @@ type paymentBody struct {
 	Account        string          `json:"account,omitempty"`
 	Method         string          `json:"method,omitempty"`
 	Metadata       json.RawMessage `json:"metadata"`
+	Items          json.RawMessage `json:"items"`
+	RedemptionCode *string         `json:"redemption_code,omitempty"`
 	RefundState    string          `json:"refund_state"`
 	RefundedAmount int64           `json:"refunded_amount"`
 	CloseReason    *string         `json:"close_reason,omitempty"`
@@ -137,6 +151,7 @@ func (s *server) paymentBody(p payment.Payment) paymentBody {
 	return paymentBody{
 		OutTradeNo: p.OutTradeNo, State: p.State, Amount: p.Amount, Currency: p.Currency, Description: p.Description,
 		Channel: p.Channel, Account: p.Account, Method: p.Method, Metadata: p.Metadata,
+		Items: p.Items, RedemptionCode: p.RedemptionCode,
 		RefundState: p.RefundState, RefundedAmount: p.RefundedAmount, CloseReason: p.CloseReason,
 		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt, ShippedAt: p.ShippedAt,
 		CompletedAt: p.CompletedAt, ClosedAt: p.ClosedAt,

@@ -13,6 +13,8 @@ import (
 
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/stock"
+	"github.com/paylatch/paylatch/internal/transfer"
 )
 
 // problem is an error as the client sees it (RFC 9457). Code is stable and meant for programs.
@@ -49,12 +51,26 @@ var known = []struct {
 	{payment.ErrNothingToBook, http.StatusConflict, "nothing_to_book"},
 	{payment.ErrAlreadyBooked, http.StatusConflict, "already_booked"},
 	{ledger.ErrNoAccount, http.StatusNotFound, "account_not_found"},
+	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_funds"},
+	{ledger.ErrUnbalanced, http.StatusUnprocessableEntity, "journal_unbalanced"},
+	{ledger.ErrKeyReused, http.StatusUnprocessableEntity, "key_reused"},
+	{stock.ErrUnknownSKU, http.StatusNotFound, "sku_not_found"},
+	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock"},
+	{stock.ErrBelowReserved, http.StatusConflict, "below_reserved"},
+	{stock.ErrVersion, http.StatusConflict, "version_conflict"},
+	{transfer.ErrNotFound, http.StatusNotFound, "transfer_not_found"},
+	{transfer.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_reused"},
+	{transfer.ErrReferenceReused, http.StatusUnprocessableEntity, "reference_reused"},
+	{transfer.ErrUnknownParticipant, http.StatusNotFound, "participant_not_found"},
 }
 
 // problemOf never shows an inner error's text unless it is one of the known ones: others may quote a query or an address.
 func problemOf(err error) *problem {
 	var p *problem
 	if errors.As(err, &p) {
+		return p
+	}
+	if p := transferProblem(err); p != nil {
 		return p
 	}
 	for _, k := range known {

@@ -16,8 +16,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/console"
+	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/tenant"
+	"github.com/paylatch/paylatch/internal/transfer"
 )
 
 // Config is what the API stands on.
@@ -26,6 +28,11 @@ type Config struct {
 	Entry    *payment.Entry
 	Books    *payment.Books
 	Accounts *tenant.Accounts
+	// Transfers carries transfers out; AwaitTransfer waits for a flow's end, or its context's.
+	Transfers     *transfer.Service
+	AwaitTransfer func(ctx context.Context, t transfer.Transfer) error
+	// Group commits single journals of concurrent callers together.
+	Group *ledger.Group
 	// API is the pool under row-level security, Engine the one that sees all tenants.
 	API, Engine *pgxpool.Pool
 	// DatabaseReady and EngineReady answer the readiness probe.
@@ -84,8 +91,14 @@ func Handler(cfg Config) http.Handler {
 	v1.POST("/events/:id/replay", s.replayEvent)
 	v1.POST("/events/:id/suspense", s.exitEvent(cfg.Books.BookToSuspense))
 	v1.POST("/events/:id/reject", s.exitEvent(cfg.Books.Reject))
+	v1.POST("/accounts", s.createAccount)
 	v1.GET("/accounts/:code", s.getAccount)
 	v1.GET("/accounts/:code/entries", s.listEntries)
+	v1.POST("/journals", s.postJournals)
+	v1.POST("/transfers", s.createTransfer)
+	v1.GET("/transfers/:id", s.getTransfer)
+	v1.PUT("/stock/:sku", s.putStock)
+	v1.GET("/stock/:sku", s.getStock)
 	return r
 }
 

@@ -14,15 +14,16 @@ import (
 
 // commands are the sub-commands. Every flag can be given as the environment variable that its help names; secrets only so.
 type commands struct {
-	Dev     devCommand     `cmd:"" help:"Run everything on this machine for development: PostgreSQL, Temporal with its UI, API, workers and a demo."`
-	Serve   serveCommand   `cmd:"" help:"Run the API: callbacks from channels and the merchants' calls."`
-	Worker  workerCommand  `cmd:"" help:"Run the workers of task queues."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database schema up to date, or show where it is."`
-	Tenant  tenantCommand  `cmd:"" help:"Manage tenants."`
-	Channel channelCommand `cmd:"" help:"Manage channel accounts."`
-	Send    sendCommand    `cmd:"" help:"Send signed test callbacks, as the channel would."`
-	Verify  verifyCommand  `cmd:"" help:"Check the invariants of the books; exit 1 and a list where one is broken."`
-	Prepare prepareCommand `cmd:"" help:"Fetch what dev and the tests need on this machine, without starting anything."`
+	Dev         devCommand         `cmd:"" help:"Run everything on this machine for development: PostgreSQL, Temporal with its UI, API, workers and a demo."`
+	Serve       serveCommand       `cmd:"" help:"Run the API: callbacks from channels and the merchants' calls."`
+	Worker      workerCommand      `cmd:"" help:"Run the workers of task queues."`
+	Migrate     migrateCommand     `cmd:"" help:"Bring the database schema up to date, or show where it is."`
+	Tenant      tenantCommand      `cmd:"" help:"Manage tenants."`
+	Channel     channelCommand     `cmd:"" help:"Manage channel accounts."`
+	Participant participantCommand `cmd:"" help:"Manage external participants of transfers."`
+	Send        sendCommand        `cmd:"" help:"Send signed test callbacks, as the channel would."`
+	Verify      verifyCommand      `cmd:"" help:"Check the invariants of the books; exit 1 and a list where one is broken."`
+	Prepare     prepareCommand     `cmd:"" help:"Fetch what dev and the tests need on this machine, without starting anything."`
 }
 
 func main() { os.Exit(run(os.Args[1:])) }

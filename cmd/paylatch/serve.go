@@ -90,12 +90,15 @@ func (h *house) refuseUnsafe(ctx context.Context) error {
 
 func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string) http.Handler {
 	return api.Handler(api.Config{
-		Orders:   payment.NewOrders(apiDB),
-		Entry:    h.entry,
-		Books:    h.books,
-		Accounts: h.accounts,
-		API:      apiDB,
-		Engine:   h.engine,
+		Orders:        payment.NewOrders(apiDB),
+		Entry:         h.entry,
+		Books:         h.books,
+		Accounts:      h.accounts,
+		Transfers:     h.transfers,
+		AwaitTransfer: h.starter.AwaitTransfer,
+		Group:         h.group,
+		API:           apiDB,
+		Engine:        h.engine,
 		DatabaseReady: func(ctx context.Context) error {
 			return errors.Join(database.Ready(ctx, h.engine), pingAPI(ctx, apiDB))
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/paylatch/paylatch/internal/channel/registry"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/tenant"
@@ -108,6 +109,7 @@ type house struct {
 	books     *payment.Books
 	transfers *transfer.Service
 	starter   *start.Starter
+	group     *ledger.Group
 	temporal  client.Client
 	namespace string
 	log       *zap.Logger
@@ -127,6 +129,7 @@ func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, l
 		books:     payment.NewBooks(engineDB, log),
 		transfers: transfer.NewService(engineDB, box, starter, log, nil),
 		starter:   starter,
+		group:     ledger.NewGroup(engineDB),
 		temporal:  temporal,
 		namespace: options.Namespace,
 		log:       log,
@@ -134,6 +137,7 @@ func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, l
 }
 
 func (h *house) close() {
+	h.group.Stop()
 	h.temporal.Close()
 	h.engine.Close()
 }

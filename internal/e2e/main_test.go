@@ -24,6 +24,7 @@ import (
 	"github.com/paylatch/paylatch/internal/engine"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/testhouse"
+	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/worker"
 	"github.com/paylatch/paylatch/workflows"
 	"github.com/paylatch/paylatch/workflows/start"
@@ -107,6 +108,8 @@ func handler(t *testing.T, h *testhouse.House, driver payment.Driver) http.Handl
 		Entry:         payment.NewEntry(engineDB, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now),
 		Books:         h.Books,
 		Accounts:      h.Accounts,
+		Transfers:     h.Transfers,
+		AwaitTransfer: func(ctx context.Context, _ transfer.Transfer) error { <-ctx.Done(); return ctx.Err() },
 		API:           h.API,
 		Engine:        engineDB,
 		DatabaseReady: func(ctx context.Context) error { return database.Ready(ctx, engineDB) },

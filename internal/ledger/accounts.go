@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,34 @@ func Ensure(ctx context.Context, tx pgx.Tx, tenant string, lines ...Line) error 
 		return fmt.Errorf("make ledger accounts: %w", err)
 	}
 	return nil
+}
+
+// WellKnown tells whether accounts of this code are made by paylatch itself.
+func WellKnown(code string) bool {
+	switch code {
+	case Merchant, Suspense, Fees:
+		return true
+	}
+	return strings.HasPrefix(code, "channel:") || strings.HasPrefix(code, "receiver:")
+}
+
+// Reserved tells whether an account is moved by channels and operators alone: it says what they have done.
+func Reserved(code string) bool { return code == Suspense || strings.HasPrefix(code, "channel:") }
+
+// OpenAccount makes an account; created is false when the same one was there. Error: [ErrKeyReused] when it is there with
+// another allowNegative.
+func OpenAccount(ctx context.Context, tx pgx.Tx, tenant, code, currency string, allowNegative bool) (a Account, created bool, err error) {
+	tag, err := tx.Exec(ctx, ensureAccountsSQL, tenant, []string{code}, []string{currency}, []bool{allowNegative})
+	if err != nil {
+		return Account{}, false, fmt.Errorf("open account %s: %w", code, err)
+	}
+	if a, err = Find(ctx, tx, tenant, code, currency); err != nil {
+		return Account{}, false, err
+	}
+	if a.AllowNegative != allowNegative {
+		return Account{}, false, fmt.Errorf("open account %s: %w", code, ErrKeyReused)
+	}
+	return a, tag.RowsAffected() == 1, nil
 }
 
 // Find reads one account. Error: [ErrNoAccount].

@@ -54,6 +54,37 @@ func PostMany(ctx context.Context, pool *pgxpool.Pool, journals []Journal) []Pos
 	return results
 }
 
+// Same tells whether a journal holds just these lines: a key that is there must name the same fact.
+func Same(ctx context.Context, tx pgx.Tx, journalID int64, lines []Line) (bool, error) {
+	want, err := merge(lines)
+	if err != nil {
+		return false, err
+	}
+	rows, err := tx.Query(ctx, `
+SELECT a.code, a.currency, e.amount
+  FROM entries e JOIN ledger_accounts a ON a.id = e.account_id
+ WHERE e.journal_id = $1`, journalID)
+	if err != nil {
+		return false, fmt.Errorf("read journal %d: %w", journalID, err)
+	}
+	type key struct{ code, currency string }
+	have := map[key]int64{}
+	var k key
+	var amount int64
+	if _, err := pgx.ForEachRow(rows, []any{&k.code, &k.currency, &amount}, func() error {
+		have[k] = amount
+		return nil
+	}); err != nil {
+		return false, fmt.Errorf("read journal %d: %w", journalID, err)
+	}
+	for _, l := range want {
+		if have[key{l.Code, l.Currency}] != l.Amount {
+			return false, nil
+		}
+	}
+	return len(have) == len(want), nil
+}
+
 // takes tells whether a journal takes from an account that may not go negative: such a one is refused for itself.
 func takes(lines []Line) bool {
 	for _, l := range lines {

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/paylatch/paylatch/internal/ledger"
@@ -175,7 +174,7 @@ func (l Leg) validLedger() error {
 	if !ledger.ValidCode(l.Account) || l.Amount == 0 || l.Amount == math.MinInt64 || l.Currency == "" {
 		return fmt.Errorf("%w: a ledger leg needs an account, an amount and a currency", ErrInvalid)
 	}
-	if l.Account == ledger.Suspense || strings.HasPrefix(l.Account, "channel:") {
+	if ledger.Reserved(l.Account) {
 		return fmt.Errorf("%w: account %s is moved by channels and operators alone", ErrInvalid, l.Account)
 	}
 	return nil

@@ -1,0 +1,216 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/paylatch/paylatch/internal/money"
+	"github.com/paylatch/paylatch/internal/transfer"
+	"github.com/paylatch/paylatch/workflows"
+)
+
+// transferWait is how long a caller waits for a transfer's end before it is told that it is under way.
+const transferWait = 3 * time.Second
+
+type transferRequest struct {
+	From         string               `json:"from"`
+	To           string               `json:"to"`
+	Amount       *int64               `json:"amount"`
+	Currency     string               `json:"currency"`
+	Reference    string               `json:"reference"`
+	Mode         transfer.Mode        `json:"mode"`
+	Participants []participantRequest `json:"participants"`
+}
+
+type participantRequest struct {
+	Type        string          `json:"type"`
+	Account     string          `json:"account"`
+	Amount      int64           `json:"amount"`
+	Currency    string          `json:"currency"`
+	SKU         string          `json:"sku"`
+	Quantity    int64           `json:"quantity"`
+	Participant string          `json:"participant"`
+	Body        json.RawMessage `json:"body"`
+}
+
+// legs gives from, to and amount, and the participants, as the legs of one transfer.
+func (r transferRequest) legs() ([]transfer.Leg, error) {
+	var legs []transfer.Leg
+	if r.From != "" || r.To != "" || r.Amount != nil || len(r.Participants) == 0 {
+		if r.Amount == nil || *r.Amount <= 0 {
+			return nil, badRequest("amount_invalid", "amount must be a whole number above 0, in minor units of the currency")
+		}
+		if _, err := money.Exponent(r.Currency); err != nil {
+			return nil, badRequest("currency_unknown", "currency must be an ISO 4217 code in upper case, such as CNY")
+		}
+		if r.From == r.To {
+			return nil, newProblem(http.StatusUnprocessableEntity, "same_account", "from and to must be two accounts")
+		}
+		legs = append(legs,
+			transfer.Leg{Type: transfer.LedgerLeg, Account: r.From, Amount: -*r.Amount, Currency: r.Currency},
+			transfer.Leg{Type: transfer.LedgerLeg, Account: r.To, Amount: *r.Amount, Currency: r.Currency})
+	}
+	for _, p := range r.Participants {
+		if p.Type == transfer.LedgerLeg {
+			if _, err := money.Exponent(p.Currency); err != nil {
+				return nil, badRequest("currency_unknown", "currency must be an ISO 4217 code in upper case, such as CNY")
+			}
+		}
+		body, err := canonicalJSON(p.Body)
+		if err != nil {
+			return nil, err
+		}
+		legs = append(legs, transfer.Leg{
+			Type: p.Type, Account: p.Account, Amount: p.Amount, Currency: p.Currency,
+			SKU: p.SKU, Quantity: p.Quantity, Participant: p.Participant, Body: body,
+		})
+	}
+	return legs, nil
+}
+
+// canonicalJSON gives one text to all JSON of the same meaning; absent stays absent.
+func canonicalJSON(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		return nil, badRequest("json_malformed", "a participant's body cannot be read")
+	}
+	return json.Marshal(value)
+}
+
+func (s *server) createTransfer(c *gin.Context) {
+	key, err := idempotencyKey(c)
+	var body transferRequest
+	if err == nil {
+		err = readJSON(c, &body, false)
+	}
+	if err == nil && key == "" && body.Reference == "" {
+		err = badRequest("idempotency_key_required", "a transfer needs an Idempotency-Key or a reference")
+	}
+	if err == nil && (utf8.RuneCountInString(body.Reference) > maxReference || strings.ContainsFunc(body.Reference, unicode.IsControl)) {
+		err = badRequest("reference_invalid", "reference has at most 128 characters, none of them a control character")
+	}
+	var legs []transfer.Leg
+	if err == nil {
+		legs, err = body.legs()
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	t, created, err := s.Transfers.Create(c.Request.Context(), transfer.Request{
+		TenantID: who(c).TenantID, Reference: body.Reference, IdempotencyKey: key, Mode: body.Mode, Legs: legs,
+	})
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	if !created {
+		c.Header("Idempotency-Replayed", "true")
+	}
+	if t.State == transfer.Trying && !strings.Contains(c.GetHeader("Prefer"), "respond-async") {
+		t, err = s.await(c.Request.Context(), t)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+	}
+	s.answerTransfer(c, t)
+}
+
+const maxReference = 128
+
+// await waits for the end of a transfer's flow, within bounds, and reads what is true then.
+func (s *server) await(ctx context.Context, t transfer.Transfer) (transfer.Transfer, error) {
+	bounded, cancel := context.WithTimeout(ctx, transferWait)
+	defer cancel()
+	// Whatever this says, the row decides.
+	_ = s.AwaitTransfer(bounded, t)
+	return s.Transfers.Get(ctx, t.TenantID, t.ID)
+}
+
+// refusals are the codes of a cancelled transfer that have a status of their own; others are 409 as well.
+var refusals = map[string]string{
+	transfer.InsufficientFunds:  "an account has less available than the transfer takes",
+	transfer.OutOfStock:         "less is in stock than the transfer takes",
+	transfer.ParticipantRefused: "a participant refused",
+	transfer.ParticipantAway:    "a participant did not answer in time",
+	transfer.Canceled:           "it was cancelled",
+}
+
+func (s *server) answerTransfer(c *gin.Context, t transfer.Transfer) {
+	switch t.State {
+	case transfer.Trying:
+		c.JSON(http.StatusAccepted, s.transferBody(t))
+	case transfer.Cancelling, transfer.Cancelled:
+		code := transfer.Canceled
+		if t.Failure != nil {
+			code = *t.Failure
+		}
+		s.fail(c, newProblem(http.StatusConflict, code, "transfer "+strconv.FormatInt(t.ID, 10)+": "+refusals[code]))
+	default:
+		c.JSON(http.StatusCreated, s.transferBody(t))
+	}
+}
+
+type transferBody struct {
+	ID         int64           `json:"id"`
+	State      transfer.State  `json:"state"`
+	Mode       transfer.Mode   `json:"mode"`
+	Reference  *string         `json:"reference,omitempty"`
+	Failure    *string         `json:"failure,omitempty"`
+	Legs       json.RawMessage `json:"legs"`
+	CreatedAt  time.Time       `json:"created_at"`
+	DecidedAt  *time.Time      `json:"decided_at,omitempty"`
+	EndedAt    *time.Time      `json:"ended_at,omitempty"`
+	WorkflowID string          `json:"workflow_id,omitempty"`
+	TemporalUI string          `json:"temporal_ui,omitempty"`
+}
+
+func (s *server) transferBody(t transfer.Transfer) transferBody {
+	b := transferBody{
+		ID: t.ID, State: t.State, Mode: t.Mode, Reference: t.Reference, Failure: t.Failure, Legs: t.LegsJSON,
+		CreatedAt: t.CreatedAt, DecidedAt: t.DecidedAt, EndedAt: t.EndedAt,
+	}
+	if t.Mode == transfer.TCC {
+		b.WorkflowID = workflows.TransferID(t.GID)
+		b.TemporalUI = s.WorkflowURL(b.WorkflowID)
+	}
+	return b
+}
+
+func (s *server) getTransfer(c *gin.Context) {
+	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	if err != nil {
+		s.fail(c, transfer.ErrNotFound)
+		return
+	}
+	t, err := s.Transfers.Get(c.Request.Context(), who(c).TenantID, id)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.JSON(http.StatusOK, s.transferBody(t))
+}
+
+// transferProblem gives a refused request its reason.
+func transferProblem(err error) *problem {
+	if !errors.Is(err, transfer.ErrInvalid) {
+		return nil
+	}
+	_, reason, _ := strings.Cut(err.Error(), transfer.ErrInvalid.Error()+": ")
+	return newProblem(http.StatusUnprocessableEntity, "transfer_invalid", reason)
+}
