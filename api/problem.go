@@ -78,10 +78,19 @@ func problemOf(err error) *problem {
 			return newProblem(k.status, k.code, k.err.Error())
 		}
 	}
+	if beyondRange(err) {
+		return newProblem(http.StatusUnprocessableEntity, "amount_out_of_range", "a balance or a stock would be beyond 64 bits")
+	}
 	if away(err) {
 		return newProblem(http.StatusServiceUnavailable, "unavailable", "the database does not answer; try again")
 	}
 	return newProblem(http.StatusInternalServerError, "internal", "something failed on our side; the log has it under the request id")
+}
+
+// beyondRange tells whether a sum does not fit its column.
+func beyondRange(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "22003"
 }
 
 // away tells whether the database could not be reached, is shutting down, or was lost in the middle, rather than refusing

@@ -62,8 +62,11 @@ func jsonProblem(err error) error {
 	}
 }
 
-// fieldCode is the stable code of a field that is not as it must be.
-func fieldCode(field string) string { return strings.ReplaceAll(field, ".", "_") + "_invalid" }
+// fieldCode is the stable code of a field that is not as it must be; what stands inside of a list goes by the list's name.
+func fieldCode(field string) string {
+	field, _, _ = strings.Cut(field, ".")
+	return field + "_invalid"
+}
 
 func describeType(kind string) string {
 	switch kind {

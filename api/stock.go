@@ -37,8 +37,12 @@ func (s *server) putStock(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	if body.OnHand == nil || *body.OnHand < 0 || body.Version < 0 {
+	if body.OnHand == nil || *body.OnHand < 0 {
 		s.fail(c, badRequest("on_hand_invalid", "on_hand must be a whole number of 0 or above"))
+		return
+	}
+	if body.Version < 0 {
+		s.fail(c, badRequest("version_invalid", "version is the one that the stock had, or 0 for any"))
 		return
 	}
 	s.withStock(c, func(tx pgx.Tx) (stock.Level, error) {

@@ -60,6 +60,9 @@ func (r transferRequest) legs() ([]transfer.Leg, error) {
 			transfer.Leg{Type: transfer.LedgerLeg, Account: r.To, Amount: *r.Amount, Currency: r.Currency})
 	}
 	for _, p := range r.Participants {
+		if !isText(p.Participant) {
+			return nil, transfer.ErrUnknownParticipant
+		}
 		if p.Type == transfer.LedgerLeg {
 			if _, err := money.Exponent(p.Currency); err != nil {
 				return nil, badRequest("currency_unknown", "currency must be an ISO 4217 code in upper case, such as CNY")
@@ -142,10 +145,12 @@ func (s *server) await(ctx context.Context, t transfer.Transfer) (transfer.Trans
 	return s.Transfers.Get(ctx, t.TenantID, t.ID)
 }
 
-// refusals are the codes of a cancelled transfer that have a status of their own; others are 409 as well.
+// refusals say what the codes of a cancelled transfer mean; all of them are 409.
 var refusals = map[string]string{
 	transfer.InsufficientFunds:  "an account has less available than the transfer takes",
 	transfer.OutOfStock:         "less is in stock than the transfer takes",
+	transfer.AccountNotFound:    "an account is not there",
+	transfer.SKUNotFound:        "a sku is not there",
 	transfer.ParticipantRefused: "a participant refused",
 	transfer.ParticipantAway:    "a participant did not answer in time",
 	transfer.Canceled:           "it was cancelled",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
@@ -75,6 +76,92 @@ func TestAStepThatFailsBesideTheTaskGoesOnForAsLongAsItTakes(t *testing.T) {
 	env.ExecuteWorkflow(workflows.PaymentWorkflow, order)
 	require.NoError(t, env.GetWorkflowError())
 	require.Equal(t, 9, calls)
+}
+
+// newTransfer gives a flow whose steps in the database always succeed, and a participant that answers as told.
+func newTransfer(states map[string]string, answer func(c workflows.ParticipantCall) error) (env *testsuite.TestWorkflowEnvironment, calls *[]string) {
+	var suite testsuite.WorkflowTestSuite
+	env = suite.NewTestWorkflowEnvironment()
+	calls = &[]string{}
+	env.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
+	env.RegisterActivityWithOptions(func(_ context.Context, _ int64) (workflows.Progress, error) {
+		*calls = append(*calls, "try")
+		return workflows.Progress{State: states["state"], Failure: states["failure"], External: []int{2}}, nil
+	}, activity.RegisterOptions{Name: workflows.TransferTryActivity})
+	env.RegisterActivityWithOptions(func(_ context.Context, d workflows.TransferDecision) (workflows.Progress, error) {
+		*calls = append(*calls, "decide "+d.Failure)
+		state := "CONFIRMING"
+		if d.Failure != "" {
+			state = "CANCELLING"
+		}
+		states["state"] = state
+		return workflows.Progress{State: state, Failure: d.Failure, External: []int{2}}, nil
+	}, activity.RegisterOptions{Name: workflows.TransferDecideActivity})
+	env.RegisterActivityWithOptions(func(_ context.Context, e workflows.TransferEnd) (workflows.Progress, error) {
+		*calls = append(*calls, "end")
+		state := states["state"]
+		if e.Last {
+			state = map[string]string{"CONFIRMING": "CONFIRMED", "CANCELLING": "CANCELLED"}[state]
+		}
+		return workflows.Progress{State: state, External: []int{2}}, nil
+	}, activity.RegisterOptions{Name: workflows.TransferEndActivity})
+	env.RegisterActivityWithOptions(func(_ context.Context, c workflows.ParticipantCall) error {
+		*calls = append(*calls, "participant "+c.Phase)
+		return answer(c)
+	}, activity.RegisterOptions{Name: workflows.ParticipantActivity})
+	return env, calls
+}
+
+func TestATransferObeysTheRowAndNotItsTries(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		state, failure string
+		answer         func(c workflows.ParticipantCall) error
+		want           []string
+		end            string
+	}{
+		"all tried": {"TRYING", "", func(workflows.ParticipantCall) error { return nil },
+			[]string{"try", "participant try", "decide ", "end", "participant confirm", "end"}, "CONFIRMED"},
+		"refused here": {"TRYING", "insufficient_funds", func(workflows.ParticipantCall) error { return nil },
+			[]string{"try", "decide insufficient_funds", "end", "participant cancel", "end"}, "CANCELLED"},
+		"refused there": {"TRYING", "", func(c workflows.ParticipantCall) error {
+			if c.Phase == "try" {
+				return temporal.NewNonRetryableApplicationError("no", workflows.RefusedByParticipant, nil)
+			}
+			return nil
+		}, []string{"try", "participant try", "decide participant_refused", "end", "participant cancel", "end"}, "CANCELLED"},
+		"run again after it was decided to confirm": {"CONFIRMING", "", func(workflows.ParticipantCall) error { return nil },
+			[]string{"try", "end", "participant confirm", "end"}, "CONFIRMED"},
+		"run again after it was decided to cancel": {"CANCELLING", "", func(workflows.ParticipantCall) error { return nil },
+			[]string{"try", "end", "participant cancel", "end"}, "CANCELLED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env, calls := newTransfer(map[string]string{"state": c.state, "failure": c.failure}, c.answer)
+			env.ExecuteWorkflow(workflows.TransferWorkflow, workflows.TransferInput{TransferID: 1})
+			require.NoError(t, env.GetWorkflowError())
+			require.Equal(t, c.want, *calls)
+			var p workflows.Progress
+			require.NoError(t, env.GetWorkflowResult(&p))
+			require.Equal(t, c.end, p.State)
+		})
+	}
+}
+
+func TestAFailingConfirmIsRetriedUntilItSucceeds(t *testing.T) {
+	t.Parallel()
+	attempts := 0
+	env, _ := newTransfer(map[string]string{"state": "TRYING"}, func(c workflows.ParticipantCall) error {
+		if c.Phase == "confirm" {
+			if attempts++; attempts < 8 {
+				return errors.New("not now")
+			}
+		}
+		return nil
+	})
+	env.ExecuteWorkflow(workflows.TransferWorkflow, workflows.TransferInput{TransferID: 1})
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, 8, attempts)
 }
 
 func TestIDsAreBusinessKeysAndFitTheEnginesColumns(t *testing.T) {

@@ -7,12 +7,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/testhouse"
+	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/worker"
 	"github.com/paylatch/paylatch/workflows"
 )
@@ -96,6 +99,7 @@ func child(role string) error {
 		return err
 	}
 	books := payment.NewBooks(db, zap.NewNop())
+	role, step, _ := strings.Cut(role, ":")
 	switch role {
 	case workerThatDies:
 		options, err := engine.Options(s.Temporal, zap.NewNop())
@@ -107,16 +111,19 @@ func child(role string) error {
 		if err != nil {
 			return err
 		}
-		real := &activities.Payments{Books: books}
+		box, err := sealed.New(s.MasterKey)
+		if err != nil {
+			return err
+		}
+		payments := &activities.Payments{Books: books}
+		transfers := &activities.Transfers{Service: transfer.NewService(db, box, nil, zap.NewNop(), nil), Log: zap.NewNop()}
 		w := worker.New(c, workflows.PaymentsQueue, 4, nil)
 		w.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
-		w.RegisterActivityWithOptions(func(ctx context.Context, id int64) (workflows.Applied, error) {
-			applied, err := real.ApplyEvent(ctx, id)
-			if err == nil {
-				die() // committed, and nobody is told
-			}
-			return applied, err
-		}, activity.RegisterOptions{Name: workflows.ApplyEventActivity})
+		w.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
+		deadlyStep(w, workflows.ApplyEventActivity, step, payments.ApplyEvent)
+		deadlyStep(w, workflows.TransferTryActivity, step, transfers.Try)
+		deadlyStep(w, workflows.TransferDecideActivity, step, transfers.Decide)
+		deadlyStep(w, workflows.TransferEndActivity, step, transfers.End)
 		return w.Run(nil)
 	case apiThatDies:
 		box, err := sealed.New(s.MasterKey)
@@ -144,6 +151,17 @@ func child(role string) error {
 	default:
 		return fmt.Errorf("no role %q", role)
 	}
+}
+
+// deadlyStep registers a step that kills its process after its commit, if it is the chosen one (without a choice: always).
+func deadlyStep[In, Out any](w sdk.Registry, name, chosen string, do func(context.Context, In) (Out, error)) {
+	w.RegisterActivityWithOptions(func(ctx context.Context, in In) (Out, error) {
+		out, err := do(ctx, in)
+		if err == nil && (chosen == "" || chosen == name) {
+			die() // committed, and nobody is told
+		}
+		return out, err
+	}, activity.RegisterOptions{Name: name})
 }
 
 // deadly is a driver that dies between the stored row and the signal.
