@@ -221,21 +221,27 @@ func TestABadQueryIsRefused(t *testing.T) {
 func TestAPathThatNamesNothingIs404(t *testing.T) {
 	t.Parallel()
 	f := newFace(t)
-	codes := map[string]string{"out_trade_no": "payment_not_found", "id": "event_not_found", "code": "account_not_found"}
+	codes := map[string]string{
+		"/v1/payments": "payment_not_found", "/v1/events": "event_not_found", "/v1/accounts": "account_not_found",
+		"/v1/transfers": "transfer_not_found", "/v1/stock": "sku_not_found",
+	}
 	values := map[string][]string{
 		"out_trade_no": {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'", "%25"},
 		"id":           {"0", "-1", "abc", "1.0", "1e3", "99999999999999999999", "9223372036854775807", "%00", "%FF", "0x1", "1_0"},
 		"code":         {"none", "%00", "%FF", "MERCHANT", strings.Repeat("a", 200), "%E8%AE%A2", "-"},
+		"sku":          {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'"},
 	}
 	for _, o := range operations() {
 		name := strings.Trim(parameterPattern.FindString(o.Path), "{}")
-		if !strings.HasPrefix(o.Path, "/v1/") || name == "" {
-			continue
+		if !strings.HasPrefix(o.Path, "/v1/") || name == "" || o.Method == http.MethodPut {
+			continue // a put makes what is not there
 		}
+		code := codes[o.Path[:strings.Index(o.Path, "/{")]]
+		require.NotEmpty(t, code, "%s is a route that this test does not know", o.Path)
 		require.NotEmpty(t, values[name], "%s has a parameter that this test does not know", o.Path)
 		for _, value := range values[name] {
 			t.Run(o.Method+" "+o.Path+" "+fmt.Sprintf("%.20s", value), func(t *testing.T) {
-				f.call(t, o.Method, strings.Replace(o.Path, "{"+name+"}", value, 1), exampleBody(t, o)).problem(t, 404, codes[name])
+				f.call(t, o.Method, strings.Replace(o.Path, "{"+name+"}", value, 1), exampleBody(t, o)).problem(t, 404, code)
 			})
 		}
 	}
