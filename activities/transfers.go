@@ -31,6 +31,12 @@ func (t *Transfers) Decide(ctx context.Context, d workflows.TransferDecision) (w
 	return progress(p), lasting(err)
 }
 
+// Settle implements [workflows.TransferSettleActivity].
+func (t *Transfers) Settle(ctx context.Context, d workflows.TransferDecision) (workflows.Progress, error) {
+	p, err := t.Service.Settle(ctx, d.TransferID, d.Failure)
+	return progress(p), lasting(err)
+}
+
 // End implements [workflows.TransferEndActivity].
 func (t *Transfers) End(ctx context.Context, e workflows.TransferEnd) (workflows.Progress, error) {
 	p, err := t.Service.End(ctx, e.TransferID, e.Last)

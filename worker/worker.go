@@ -119,5 +119,6 @@ func Register(w worker.Registry, queue string, payments *activities.Payments, tr
 	w.RegisterActivityWithOptions(payments.ApplyEvent, activity.RegisterOptions{Name: workflows.ApplyEventActivity})
 	w.RegisterActivityWithOptions(transfers.Try, activity.RegisterOptions{Name: workflows.TransferTryActivity})
 	w.RegisterActivityWithOptions(transfers.Decide, activity.RegisterOptions{Name: workflows.TransferDecideActivity})
+	w.RegisterActivityWithOptions(transfers.Settle, activity.RegisterOptions{Name: workflows.TransferSettleActivity})
 	w.RegisterActivityWithOptions(transfers.End, activity.RegisterOptions{Name: workflows.TransferEndActivity})
 }

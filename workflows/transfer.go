@@ -82,6 +82,11 @@ func Transfer(ctx workflow.Context, in TransferInput) (Progress, error) {
 
 	// The decision and what follows it are beyond cancellation.
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if p.State == transferTrying && len(p.External) == 0 {
+		p, err = step[Progress](ctx, "settle transfer", TransferSettleActivity, TransferDecision{in.TransferID, failure})
+		describeTransfer(ctx, in, p.State)
+		return p, err
+	}
 	if p.State == transferTrying || p.State == "" {
 		if p, err = step[Progress](ctx, "decide transfer", TransferDecideActivity, TransferDecision{in.TransferID, failure}); err != nil {
 			return p, err
@@ -110,7 +115,7 @@ func endTransfer(ctx workflow.Context, in TransferInput, p Progress) (Progress, 
 		}
 	}
 	describeTransfer(ctx, in, p.State)
-	return p, workflow.UpsertTypedSearchAttributes(ctx, StateAttribute.ValueSet(p.State))
+	return p, nil
 }
 
 // tryParticipants asks all external participants at once and gives the first refusal in the order of the legs.

@@ -22,9 +22,10 @@ const (
 
 	// ApplyEventActivity books one event.
 	ApplyEventActivity = "apply_event"
-	// The steps of a transfer in the database: try, decide, and confirm or cancel.
+	// The steps of a transfer in the database: try, decide, and confirm or cancel; settle is the last two at once.
 	TransferTryActivity    = "transfer_try"
 	TransferDecideActivity = "transfer_decide"
+	TransferSettleActivity = "transfer_settle"
 	TransferEndActivity    = "transfer_end"
 	// ParticipantActivity calls an external participant of a transfer.
 	ParticipantActivity = "participant_call"

@@ -123,6 +123,7 @@ func child(role string) error {
 		deadlyStep(w, workflows.ApplyEventActivity, step, payments.ApplyEvent)
 		deadlyStep(w, workflows.TransferTryActivity, step, transfers.Try)
 		deadlyStep(w, workflows.TransferDecideActivity, step, transfers.Decide)
+		deadlyStep(w, workflows.TransferSettleActivity, step, transfers.Settle)
 		deadlyStep(w, workflows.TransferEndActivity, step, transfers.End)
 		return w.Run(nil)
 	case apiThatDies:

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -113,7 +114,7 @@ func TestATransferOfLocalLegsThroughTheFlow(t *testing.T) {
 			tasks++
 		}
 	}
-	require.Equal(t, 1, tasks, "three steps in one workflow task")
+	require.Equal(t, 1, tasks, "both steps in one workflow task")
 	record(t, "transfer_confirmed", events)
 
 	refused := requireTransfer(t, h, begin(t, h, pay(h, "too much", 5000)).ID, transfer.Cancelled)
@@ -222,26 +223,37 @@ func TestCancellingTheFlowCompensatesUntilTheDecisionAndNeverAfter(t *testing.T)
 
 // The worker is killed after the effect of each step and before it can report; another one brings the transfer to its end.
 func TestAWorkerKilledAfterEachStepOfATransfer(t *testing.T) {
-	for _, step := range []string{workflows.TransferTryActivity, workflows.TransferDecideActivity, workflows.TransferEndActivity} {
-		for _, story := range []struct {
-			name   string
-			amount int64
-			want   transfer.State
-		}{{"confirmed", 100, transfer.Confirmed}, {"refused", 5000, transfer.Cancelled}} {
-			t.Run(step+" "+story.name, func(t *testing.T) {
-				h, c := newStory(t)
-				fund(t, h)
-				got := begin(t, h, pay(h, "k", story.amount))
-				requireKilled(t, startChild(t, h, workerThatDies+":"+step, ""))
-				work(t, h, c)
-				requireTransfer(t, h, got.ID, story.want)
-				if story.want == transfer.Confirmed {
-					requireBalances(t, h, 900, 1100)
-				} else {
-					requireBalances(t, h, 1000, 1000)
-				}
-			})
-		}
+	for _, story := range []struct {
+		step     string
+		external bool
+		amount   int64
+		want     transfer.State
+	}{
+		{workflows.TransferTryActivity, false, 100, transfer.Confirmed},
+		{workflows.TransferTryActivity, false, 5000, transfer.Cancelled},
+		{workflows.TransferSettleActivity, false, 100, transfer.Confirmed},
+		{workflows.TransferSettleActivity, false, 5000, transfer.Cancelled},
+		{workflows.TransferDecideActivity, true, 5000, transfer.Cancelled},
+		{workflows.TransferEndActivity, true, 5000, transfer.Cancelled},
+	} {
+		t.Run(fmt.Sprintf("%s, %s", story.step, story.want), func(t *testing.T) {
+			h, c := newStory(t)
+			fund(t, h)
+			var more []transfer.Leg
+			if story.external {
+				newDepot(t, h, func(string, int) int { return http.StatusOK })
+				more = append(more, leg)
+			}
+			got := begin(t, h, pay(h, "k", story.amount, more...))
+			requireKilled(t, startChild(t, h, workerThatDies+":"+story.step, ""))
+			work(t, h, c)
+			requireTransfer(t, h, got.ID, story.want)
+			if story.want == transfer.Confirmed {
+				requireBalances(t, h, 900, 1100)
+			} else {
+				requireBalances(t, h, 1000, 1000)
+			}
+		})
 	}
 }
 

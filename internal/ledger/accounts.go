@@ -81,6 +81,30 @@ SELECT id, code, currency, balance, held, version, allow_negative, created_at
 	return a, nil
 }
 
+// IDs gives the ids of the accounts that lines name, in their order. Error: [ErrNoAccount].
+func IDs(ctx context.Context, tx pgx.Tx, tenant string, lines []Line) ([]int64, error) {
+	codes, currencies, _, _, _ := columns(lines)
+	rows, err := tx.Query(ctx, idsSQL, tenant, codes, currencies)
+	if err != nil {
+		return nil, fmt.Errorf("look up accounts: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[*int64])
+	if err != nil {
+		return nil, fmt.Errorf("look up accounts: %w", err)
+	}
+	list := make([]int64, len(ids))
+	for i, id := range ids {
+		if id == nil {
+			return nil, fmt.Errorf("%w: %s in %s", ErrNoAccount, codes[i], currencies[i])
+		}
+		list[i] = *id
+	}
+	return list, nil
+}
+
+//go:embed sql/ids.sql
+var idsSQL string
+
 // Entry is one line of an account's statement.
 type Entry struct {
 	JournalKey   string

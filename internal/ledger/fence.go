@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -17,6 +18,9 @@ var (
 	// ErrEndedOtherwise says that Confirm came after Cancel, or Cancel after Confirm.
 	ErrEndedOtherwise = errors.New("the branch has ended the other way")
 )
+
+//go:embed sql/confirm.sql
+var confirmSQL string
 
 // Fence keeps the phases of one branch of a distributed transaction apart, whatever their order and number: one row
 // decides between Try and an early Cancel, one between Confirm and Cancel. Its rows are written in the transaction of the
@@ -45,15 +49,18 @@ func (f Fence) Try(ctx context.Context, tx pgx.Tx, do func() error) (repeat bool
 
 // Confirm runs do once; repeat is true when it ran before. Errors: [ErrNotTried], [ErrBarred], [ErrEndedOtherwise], or do's own.
 func (f Fence) Confirm(ctx context.Context, tx pgx.Tx, do func() error) (repeat bool, err error) {
-	var by string
-	err = tx.QueryRow(ctx, "SELECT by FROM fences WHERE gid = $1 AND branch = $2 AND phase = 'try'", f.GID, f.Branch).Scan(&by)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return false, fmt.Errorf("confirm %s: %w", f, ErrNotTried)
-	case err != nil:
+	var tried *string
+	var mine bool
+	if err := tx.QueryRow(ctx, confirmSQL, f.GID, f.Branch).Scan(&tried, &mine); err != nil {
 		return false, fmt.Errorf("confirm %s: %w", f, err)
-	case by == "cancel":
+	}
+	switch {
+	case tried == nil:
+		return false, fmt.Errorf("confirm %s: %w", f, ErrNotTried)
+	case *tried == "cancel":
 		return false, fmt.Errorf("confirm %s: %w", f, ErrBarred)
+	case mine:
+		return false, do()
 	}
 	return f.end(ctx, tx, "confirm", do)
 }

@@ -103,6 +103,22 @@ func MarkCaptured(ctx context.Context, tx pgx.Tx, holdID, amount int64) error {
 	return nil
 }
 
+// MarkAllCaptured takes whole holds whose accounts' balances and held amounts the caller moves in the same tx.
+// Guard: nothing of them is captured or released yet. Error: [ErrHoldExceeded].
+func MarkAllCaptured(ctx context.Context, tx pgx.Tx, tenantID string, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	tag, err := tx.Exec(ctx, "UPDATE holds SET captured = amount WHERE tenant_id = $1 AND key = ANY($2) AND captured = 0 AND released = 0", tenantID, keys)
+	if err != nil {
+		return fmt.Errorf("capture holds: %w", err)
+	}
+	if tag.RowsAffected() != int64(len(keys)) {
+		return fmt.Errorf("capture holds %v: %w", keys, ErrHoldExceeded)
+	}
+	return nil
+}
+
 //go:embed sql/release.sql
 var releaseSQL string
 

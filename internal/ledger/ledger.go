@@ -80,10 +80,17 @@ func Post(ctx context.Context, tx pgx.Tx, j Journal) (id int64, posted bool, err
 		return 0, false, err
 	}
 	codes, currencies, amounts, helds, allow := columns(lines)
-	if _, err := tx.Exec(ctx, ensureAccountsSQL, j.TenantID, codes, currencies, allow); err != nil {
-		return 0, false, fmt.Errorf("make the accounts of journal %s: %w", j.Key, err)
+	// Both statements go in one round trip.
+	var batch pgx.Batch
+	batch.Queue(ensureAccountsSQL, j.TenantID, codes, currencies, allow)
+	batch.Queue(postSQL, j.TenantID, j.Key, j.Kind, codes, currencies, amounts, helds)
+	replies := tx.SendBatch(ctx, &batch)
+	if _, err = replies.Exec(); err == nil {
+		err = replies.QueryRow().Scan(&id)
 	}
-	err = tx.QueryRow(ctx, postSQL, j.TenantID, j.Key, j.Kind, codes, currencies, amounts, helds).Scan(&id)
+	if closeErr := replies.Close(); err == nil {
+		err = closeErr
+	}
 	switch {
 	case err == nil:
 		return id, true, nil

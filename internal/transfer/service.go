@@ -56,6 +56,9 @@ var transferSQL string
 //go:embed sql/create.sql
 var createSQL string
 
+//go:embed sql/end_direct.sql
+var endDirectSQL string
+
 // Create carries a direct transfer out, or begins a TCC one; created is false when it was there before, and it comes back
 // as it is now. A refusal such as too little money is an outcome, kept with the transfer (state CANCELLED, its code in
 // Failure), and the answer to every repeat. Errors: [ErrInvalid], [ErrKeyReused], [ErrReferenceReused], [ledger.ErrNoAccount],
@@ -70,27 +73,17 @@ func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bo
 		return Transfer{}, false, err
 	}
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		var id int64
-		err := tx.QueryRow(ctx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs,
-			s.now().Add(tryingDeadline)).Scan(&id)
-		created = err == nil
-		if errors.Is(err, pgx.ErrNoRows) {
-			t, err = s.existing(ctx, tx, r, fingerprint)
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(accountsExist(ctx, tx, r), participantsExist(ctx, tx, r)); err != nil {
-			return err
-		}
-		if mode == Direct {
-			if err := s.carryOut(ctx, tx, id, r); err != nil {
-				return err
+		t, err = one(ctx, tx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(tryingDeadline))
+		if created = err == nil; !created {
+			if errors.Is(err, ErrNotFound) {
+				t, err = s.existing(ctx, tx, r, fingerprint)
 			}
+			return err
 		}
-		t, err = read(ctx, tx, id)
-		return err
+		if err := errors.Join(accountsExist(ctx, tx, r), participantsExist(ctx, tx, r)); err != nil || mode == TCC {
+			return err
+		}
+		return s.carryOut(ctx, tx, &t, r)
 	})
 	if err != nil {
 		return Transfer{}, false, fmt.Errorf("transfer: %w", err)
@@ -128,21 +121,19 @@ func (s *Service) existing(ctx context.Context, tx pgx.Tx, r Request, fingerprin
 }
 
 // carryOut does all legs at once. What is refused leaves nothing behind but its code.
-func (s *Service) carryOut(ctx context.Context, tx pgx.Tx, id int64, r Request) error {
-	t, err := read(ctx, tx, id)
-	if err != nil {
-		return err
-	}
+func (s *Service) carryOut(ctx context.Context, tx pgx.Tx, t *Transfer, r Request) error {
 	// A savepoint: the refusal is recorded by the transaction that it refuses.
-	err = pgx.BeginFunc(ctx, tx, func(sp pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, tx, func(sp pgx.Tx) error {
 		money, goods, _ := split(r.Legs)
 		if err := stock.Reserve(ctx, sp, r.TenantID, t.GID, goods); err != nil {
 			return err
 		}
-		if err := stock.Confirm(ctx, sp, r.TenantID, t.GID); err != nil {
-			return err
+		if len(goods) > 0 {
+			if err := stock.Confirm(ctx, sp, r.TenantID, t.GID); err != nil {
+				return err
+			}
 		}
-		return postLegs(ctx, sp, t, money, false)
+		return postLegs(ctx, sp, *t, money, false)
 	})
 	code := refusal(err)
 	if err != nil && code == "" {
@@ -152,7 +143,7 @@ func (s *Service) carryOut(ctx context.Context, tx pgx.Tx, id int64, r Request) 
 	if code != "" {
 		state = Cancelled
 	}
-	_, err = tx.Exec(ctx, "UPDATE transfers SET state = $2, failure = $3, decided_at = now(), ended_at = now() WHERE id = $1 AND state = 'TRYING'", id, state, orNil(code))
+	*t, err = one(ctx, tx, endDirectSQL, t.ID, state, orNil(code))
 	return err
 }
 
@@ -161,13 +152,11 @@ func postLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, captured 
 	if len(money) == 0 {
 		return nil
 	}
-	j := ledger.Journal{TenantID: t.TenantID, Key: t.GID, Kind: "transfer"}
-	for _, l := range money {
-		line := ledger.Line{Code: l.Account, Currency: l.Currency, Amount: l.Amount}
+	j := ledger.Journal{TenantID: t.TenantID, Key: t.GID, Kind: "transfer", Lines: linesOf(money)}
+	for i, l := range money {
 		if captured && l.Amount < 0 {
-			line.Held = l.Amount
+			j.Lines[i].Held = l.Amount
 		}
-		j.Lines = append(j.Lines, line)
 	}
 	_, posted, err := ledger.Post(ctx, tx, j)
 	if err == nil && !posted {
@@ -178,15 +167,18 @@ func postLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, captured 
 
 // accountsExist refuses a transfer before it is one: no account is made by naming it.
 func accountsExist(ctx context.Context, tx pgx.Tx, r Request) error {
-	for _, l := range r.Legs {
-		if l.Type != LedgerLeg {
-			continue
-		}
-		if _, err := ledger.Find(ctx, tx, r.TenantID, l.Account, l.Currency); err != nil {
-			return err
-		}
+	money, _, _ := split(r.Legs)
+	_, err := ledger.IDs(ctx, tx, r.TenantID, linesOf(money))
+	return err
+}
+
+// linesOf gives the legs' accounts the form that the ledger takes.
+func linesOf(money []Leg) []ledger.Line {
+	lines := make([]ledger.Line, len(money))
+	for i, l := range money {
+		lines[i] = ledger.Line{Code: l.Account, Currency: l.Currency, Amount: l.Amount}
 	}
-	return nil
+	return lines
 }
 
 // start hands a transfer to its flow. A failure is harmless: the row is durable, and the re-drive starts it a little later.

@@ -36,15 +36,18 @@ type Progress struct {
 func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		// Locked against the decision: a Try that comes after it finds it made, however late, and whatever was purged.
-		t, legs, err := s.begin(ctx, tx, id, "FOR SHARE")
+		t, err := one(ctx, tx, transferSQL+" WHERE id = $1 FOR SHARE", id)
 		if err != nil {
 			return err
 		}
-		money, goods, external := split(legs)
-		p = Progress{State: t.State, Failure: deref(t.Failure), External: external}
-		if t.State != Trying {
-			return nil
+		if p, err = progressOf(t); err != nil || t.State != Trying {
+			return err
 		}
+		legs, err := t.Legs()
+		if err != nil {
+			return err
+		}
+		money, goods, _ := split(legs)
 		_, err = fence(t).Try(ctx, tx, func() error {
 			if err := stock.Reserve(ctx, tx, t.TenantID, t.GID, goods); err != nil {
 				return err
@@ -68,16 +71,6 @@ func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
 }
 
 func fence(t Transfer) ledger.Fence { return ledger.Fence{GID: t.GID, Branch: booksBranch} }
-
-// begin reads a transfer under a lock.
-func (s *Service) begin(ctx context.Context, tx pgx.Tx, id int64, lock string) (Transfer, []Leg, error) {
-	t, err := one(ctx, tx, transferSQL+" WHERE id = $1 "+lock, id)
-	if err != nil {
-		return Transfer{}, nil, err
-	}
-	legs, err := t.Legs()
-	return t, legs, err
-}
 
 // holdLegs holds what is paid, account by account in the order of their ids, and looks for who is paid.
 func holdLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg) error {
@@ -103,39 +96,34 @@ func holdKey(t Transfer, leg int) string { return t.GID + "#" + strconv.Itoa(leg
 
 // byAccountID gives the legs' numbers in the order in which their accounts are locked. Error: [ledger.ErrNoAccount].
 func byAccountID(ctx context.Context, tx pgx.Tx, tenantID string, money []Leg) ([]int, error) {
-	ids := make([]int64, len(money))
+	ids, err := ledger.IDs(ctx, tx, tenantID, linesOf(money))
+	if err != nil {
+		return nil, err
+	}
 	order := make([]int, len(money))
-	for i, l := range money {
-		a, err := ledger.Find(ctx, tx, tenantID, l.Account, l.Currency)
-		if err != nil {
-			return nil, err
-		}
-		ids[i], order[i] = a.ID, i
+	for i := range order {
+		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
 	return order, nil
 }
 
+//go:embed sql/decide.sql
+var decideSQL string
+
+//go:embed sql/end.sql
+var endSQL string
+
 // Decide makes the decision durable, once: confirm when failure is empty, else cancel. Whoever comes later gets the
-// decision that was made. Guard: state TRYING in the WHERE clause.
+// decision that was made.
 func (s *Service) Decide(ctx context.Context, id int64, failure string) (p Progress, err error) {
-	state := Confirming
-	if failure != "" {
-		state = Cancelling
-	}
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE transfers SET state = $2, failure = $3, decided_at = now(), next_drive_at = $4 WHERE id = $1 AND state = 'TRYING'",
-			id, state, orNil(failure), s.now().Add(endingDeadline))
+		t, err := s.decide(ctx, tx, id, failure)
 		if err != nil {
 			return err
 		}
-		t, legs, err := s.begin(ctx, tx, id, "")
-		if err != nil {
-			return err
-		}
-		_, _, external := split(legs)
-		p = Progress{State: t.State, Failure: deref(t.Failure), External: external}
-		return nil
+		p, err = progressOf(t)
+		return err
 	})
 	if err != nil {
 		return Progress{}, fmt.Errorf("decide transfer %d: %w", id, err)
@@ -143,37 +131,85 @@ func (s *Service) Decide(ctx context.Context, id int64, failure string) (p Progr
 	return p, nil
 }
 
+// Settle decides a transfer without external participants and carries the decision out, in one transaction: where all legs
+// live in this database nobody can see the one without the other.
+func (s *Service) Settle(ctx context.Context, id int64, failure string) (p Progress, err error) {
+	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		t, err := s.decide(ctx, tx, id, failure)
+		if err != nil {
+			return err
+		}
+		p, err = s.end(ctx, tx, t, true)
+		return err
+	})
+	if err != nil {
+		return Progress{}, fmt.Errorf("settle transfer %d: %w", id, err)
+	}
+	return p, nil
+}
+
+func (s *Service) decide(ctx context.Context, tx pgx.Tx, id int64, failure string) (Transfer, error) {
+	state := Confirming
+	if failure != "" {
+		state = Cancelling
+	}
+	t, err := one(ctx, tx, decideSQL, id, state, orNil(failure), s.now().Add(endingDeadline))
+	if errors.Is(err, ErrNotFound) {
+		// Decided before; locked, as a decision would have.
+		return one(ctx, tx, transferSQL+" WHERE id = $1 FOR UPDATE", id)
+	}
+	return t, err
+}
+
 // End confirms or cancels the legs in this database, as the row says, and ends the transfer when last is true: all others
 // have ended. Errors of the fence mean that something outside of this flow has touched the branch.
 func (s *Service) End(ctx context.Context, id int64, last bool) (p Progress, err error) {
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		t, legs, err := s.begin(ctx, tx, id, "FOR UPDATE")
+		t, err := one(ctx, tx, transferSQL+" WHERE id = $1 FOR UPDATE", id)
 		if err != nil {
 			return err
 		}
-		money, goods, external := split(legs)
-		p = Progress{State: t.State, Failure: deref(t.Failure), External: external}
-		end := Confirmed
-		switch t.State {
-		case Confirming:
-			_, err = fence(t).Confirm(ctx, tx, func() error { return confirmLegs(ctx, tx, t, money, goods) })
-		case Cancelling:
-			end = Cancelled
-			_, err = fence(t).Cancel(ctx, tx, func() error { return cancelLegs(ctx, tx, t, money, goods) })
-		default:
-			return nil // ended, or not decided: nothing to do
-		}
-		if err != nil || !last {
-			return err
-		}
-		p.State = end
-		_, err = tx.Exec(ctx, "UPDATE transfers SET state = $2, ended_at = now() WHERE id = $1 AND state = $3", id, end, t.State)
+		p, err = s.end(ctx, tx, t, last)
 		return err
 	})
 	if err != nil {
 		return Progress{}, fmt.Errorf("end transfer %d: %w", id, err)
 	}
 	return p, nil
+}
+
+// end works on a transfer whose row is locked.
+func (s *Service) end(ctx context.Context, tx pgx.Tx, t Transfer, last bool) (Progress, error) {
+	p, err := progressOf(t)
+	if err != nil {
+		return p, err
+	}
+	legs, err := t.Legs()
+	if err != nil {
+		return p, err
+	}
+	money, goods, _ := split(legs)
+	end := Confirmed
+	switch t.State {
+	case Confirming:
+		_, err = fence(t).Confirm(ctx, tx, func() error { return confirmLegs(ctx, tx, t, money, goods) })
+	case Cancelling:
+		end = Cancelled
+		_, err = fence(t).Cancel(ctx, tx, func() error { return cancelLegs(ctx, tx, t, money, goods) })
+	default:
+		return p, nil // ended, or not decided: nothing to do
+	}
+	if err != nil || !last {
+		return p, err
+	}
+	p.State = end
+	_, err = tx.Exec(ctx, endSQL, t.ID, end, t.State)
+	return p, err
+}
+
+func progressOf(t Transfer) (Progress, error) {
+	external, err := t.External()
+	return Progress{State: t.State, Failure: deref(t.Failure), External: external}, err
 }
 
 func confirmLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods []stock.Item) error {
@@ -186,19 +222,13 @@ func confirmLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods 
 	if err := postLegs(ctx, tx, t, money, true); err != nil {
 		return err
 	}
+	var keys []string
 	for i, l := range money {
-		if l.Amount > 0 {
-			continue
-		}
-		hold, err := ledger.FindHold(ctx, tx, t.TenantID, holdKey(t, i))
-		if err != nil {
-			return err
-		}
-		if err := ledger.MarkCaptured(ctx, tx, hold.ID, -l.Amount); err != nil {
-			return err
+		if l.Amount < 0 {
+			keys = append(keys, holdKey(t, i))
 		}
 	}
-	return nil
+	return ledger.MarkAllCaptured(ctx, tx, t.TenantID, keys)
 }
 
 func cancelLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods []stock.Item) error {

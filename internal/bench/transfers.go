@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
+	"go.uber.org/zap"
+
+	"github.com/paylatch/paylatch/activities"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/ledger"
+	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/transfer"
+	"github.com/paylatch/paylatch/worker"
+	"github.com/paylatch/paylatch/workflows"
+	"github.com/paylatch/paylatch/workflows/start"
+)
+
+// TransfersConfig is what a run of the transfers' benchmark works on: a database of its own, migrated, with the tenant
+// "bench", and a namespace of its own.
+type TransfersConfig struct {
+	Pool *pgxpool.Pool
+	// Worker is the client that the worker polls with; Other is another client of the same namespace, which starts flows
+	// as a process of its own would, without the eager start.
+	Worker, Other client.Client
+	Length        time.Duration
+	Callers       int
+	Progress      io.Writer
+}
+
+const (
+	floorWorkflow = "BenchFloor"
+	floorActivity = "bench_nothing"
+	// localSteps is how many local activities a transfer has whose legs live in one database.
+	localSteps = 2
+)
+
+// floor is what a transfer would cost if its steps did nothing.
+func floor(ctx workflow.Context) error {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: 3 * time.Second})
+	for range localSteps {
+		if err := workflow.ExecuteLocalActivity(ctx, floorActivity).Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Transfers measures the TCC flow beside a flow that has as many local activities and does nothing, with the API and the
+// worker in one process (eager start) and apart.
+func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
+	box, err := sealed.New(sealed.NewKey())
+	if err != nil {
+		return nil, err
+	}
+	log := zap.NewNop()
+	steps := &activities.Transfers{Service: transfer.NewService(c.Pool, box, nil, log, nil), Log: log}
+	w := worker.New(c.Worker, workflows.PaymentsQueue, c.Callers, nil)
+	worker.Register(w, workflows.PaymentsQueue, &activities.Payments{Books: payment.NewBooks(c.Pool, log)}, steps)
+	w.RegisterWorkflowWithOptions(floor, workflow.RegisterOptions{Name: floorWorkflow})
+	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: floorActivity})
+	if err := w.Start(); err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	if err := c.fund(ctx); err != nil {
+		return nil, err
+	}
+
+	report := &Report{}
+	for _, mode := range []struct {
+		name   string
+		client client.Client
+	}{{"in one process", c.Worker}, {"apart", c.Other}} {
+		starter := start.New(mode.client)
+		service := transfer.NewService(c.Pool, box, starter, log, nil)
+		base, err := measure(ctx, "a flow of two empty steps, "+mode.name, c.Callers, c.Length, func(ctx context.Context, n int64) (int, error) {
+			run, err := mode.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+				ID: fmt.Sprintf("floor/%s/%d", mode.name, n), TaskQueue: workflows.PaymentsQueue, EnableEagerStart: true,
+				WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+			}, floorWorkflow)
+			if err != nil {
+				return 0, err
+			}
+			return 1, run.Get(ctx, nil)
+		})
+		if err != nil {
+			return nil, err
+		}
+		report.add(base, c.Progress)
+		tcc, err := measure(ctx, "a transfer (TCC), "+mode.name, c.Callers, c.Length, func(ctx context.Context, n int64) (int, error) {
+			t, _, err := service.Create(ctx, transfer.Request{
+				TenantID: tenantName, IdempotencyKey: mode.name[:2] + strconv.FormatInt(n, 10), Mode: transfer.TCC, Legs: []transfer.Leg{
+					{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", 2*n%spreadOver), Amount: -1, Currency: "CNY"},
+					{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", (2*n+1)%spreadOver), Amount: 1, Currency: "CNY"},
+				},
+			})
+			if err != nil {
+				return 0, err
+			}
+			return 1, starter.AwaitTransfer(ctx, t)
+		})
+		if err != nil {
+			return nil, err
+		}
+		report.add(tcc, c.Progress)
+		report.ratio("a transfer (TCC) ÷ a flow of two empty steps, "+mode.name, tcc, base, 0.8)
+	}
+	direct := transfer.NewService(c.Pool, box, nil, log, nil)
+	result, err := measure(ctx, "a transfer (direct)", c.Callers, c.Length, func(ctx context.Context, n int64) (int, error) {
+		_, _, err := direct.Create(ctx, transfer.Request{
+			TenantID: tenantName, IdempotencyKey: "d" + strconv.FormatInt(n, 10), Legs: []transfer.Leg{
+				{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", 2*n%spreadOver), Amount: -1, Currency: "CNY"},
+				{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", (2*n+1)%spreadOver), Amount: 1, Currency: "CNY"},
+			},
+		})
+		return 1, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	report.add(result, c.Progress)
+	return report, nil
+}
+
+// fund gives every account enough for a long run.
+func (c TransfersConfig) fund(ctx context.Context) error {
+	return database.InTx(ctx, c.Pool, func(tx pgx.Tx) error {
+		lines := []ledger.Line{{Code: "bank", Currency: "CNY", Amount: -spreadOver * 1_000_000, AllowNegative: true}}
+		for i := range spreadOver {
+			lines = append(lines, ledger.Line{Code: fmt.Sprintf("a%d", i), Currency: "CNY", Amount: 1_000_000})
+		}
+		_, _, err := ledger.Post(ctx, tx, ledger.Journal{TenantID: tenantName, Key: "fund", Kind: "posting", Lines: lines})
+		return err
+	})
+}
