@@ -120,7 +120,7 @@ func TestWordsOfTheSchemasAreThoseOfTheCode(t *testing.T) {
 
 // failures are the codes with which a transfer ends.
 var failures = []string{
-	transfer.InsufficientFunds, transfer.OutOfStock, transfer.AccountNotFound, transfer.SKUNotFound,
+	transfer.InsufficientFunds, transfer.OutOfStock, transfer.AccountNotFound, transfer.SKUNotFound, transfer.AmountOutOfRange,
 	transfer.ParticipantRefused, transfer.ParticipantAway, transfer.Canceled,
 }
 

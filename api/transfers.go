@@ -151,6 +151,7 @@ var refusals = map[string]string{
 	transfer.OutOfStock:         "less is in stock than the transfer takes",
 	transfer.AccountNotFound:    "an account is not there",
 	transfer.SKUNotFound:        "a sku is not there",
+	transfer.AmountOutOfRange:   "a balance would be beyond 64 bits",
 	transfer.ParticipantRefused: "a participant refused",
 	transfer.ParticipantAway:    "a participant did not answer in time",
 	transfer.Canceled:           "it was cancelled",

@@ -258,7 +258,7 @@ func TestMoneyAndGoodsMoveTogetherOrNotAtAll(t *testing.T) {
 			same()
 			f.transfer(t, "k-3", buy(301, 1, "book")).problem(t, 409, "insufficient_funds")
 			same()
-			f.transfer(t, "k-4", buy(1, 1, "nothing")).problem(t, 409, "sku_not_found")
+			f.transfer(t, "k-4", buy(1, 1, "nothing")).problem(t, 404, "sku_not_found")
 			same()
 			f.transfer(t, "goods", `{"mode":"`+mode+`","participants":[{"type":"stock","sku":"book","quantity":1}]}`).is(t, 201)
 			f.stock(t, "book", 0, 0)

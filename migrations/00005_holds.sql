@@ -86,6 +86,14 @@ CREATE TABLE transfers (
     CONSTRAINT transfer_reference_once UNIQUE (tenant_id, reference),
     CONSTRAINT transfer_key_once UNIQUE (tenant_id, idempotency_key)
 );
+-- Every idempotency key that was sent for a transfer: a second key with the same reference is the same transfer, and belongs
+-- to it from then on.
+CREATE TABLE transfer_keys (
+    tenant_id   text NOT NULL,
+    key         text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
+    transfer_id bigint NOT NULL REFERENCES transfers,
+    PRIMARY KEY (tenant_id, key)
+);
 CREATE INDEX transfers_newest ON transfers (tenant_id, id DESC);
 CREATE INDEX transfers_to_drive ON transfers (next_drive_at) WHERE state IN ('TRYING', 'CONFIRMING', 'CANCELLING');
 
@@ -120,6 +128,7 @@ CALL isolate_by_tenant('stock');
 CALL isolate_by_tenant('reservations');
 CALL isolate_by_tenant('participants');
 CALL isolate_by_tenant('transfers');
+CALL isolate_by_tenant('transfer_keys');
 CALL isolate_by_tenant('redemption_codes');
 
 GRANT INSERT (items, wants_code) ON payments TO paylatch_api;
@@ -133,9 +142,10 @@ GRANT SELECT, UPDATE (on_hand, reserved, version, updated_at) ON stock TO paylat
 GRANT SELECT, INSERT, UPDATE (state, ended_at) ON reservations TO paylatch_engine;
 GRANT SELECT, INSERT, UPDATE (config, updated_at) ON participants TO paylatch_engine;
 GRANT SELECT, INSERT, UPDATE (state, failure, decided_at, ended_at, next_drive_at) ON transfers TO paylatch_engine;
+GRANT SELECT, INSERT ON transfer_keys TO paylatch_engine;
 GRANT SELECT, INSERT ON redemption_codes TO paylatch_engine;
 
 -- +goose Down
 ALTER TABLE payments DROP COLUMN items, DROP COLUMN wants_code;
-DROP TABLE redemption_codes, transfers, participants, reservations, stock, fences, holds;
+DROP TABLE redemption_codes, transfer_keys, transfers, participants, reservations, stock, fences, holds;
 DROP FUNCTION check_transfer_move();

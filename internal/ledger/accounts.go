@@ -81,23 +81,28 @@ SELECT id, code, currency, balance, held, version, allow_negative, created_at
 	return a, nil
 }
 
-// IDs gives the ids of the accounts that lines name, in their order. Error: [ErrNoAccount].
-func IDs(ctx context.Context, tx pgx.Tx, tenant string, lines []Line) ([]int64, error) {
+// Named is an account's id and its balance as a statement saw it.
+type Named struct{ ID, Balance int64 }
+
+// Look gives the accounts that lines name, in their order, without a lock. Error: [ErrNoAccount].
+func Look(ctx context.Context, tx pgx.Tx, tenant string, lines []Line) ([]Named, error) {
 	codes, currencies, _, _, _ := columns(lines)
 	rows, err := tx.Query(ctx, idsSQL, tenant, codes, currencies)
 	if err != nil {
 		return nil, fmt.Errorf("look up accounts: %w", err)
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[*int64])
+	list := make([]Named, 0, len(lines))
+	var id *int64
+	var balance int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &balance}, func() error {
+		if id == nil {
+			return fmt.Errorf("%w: %s in %s", ErrNoAccount, codes[len(list)], currencies[len(list)])
+		}
+		list = append(list, Named{*id, balance})
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look up accounts: %w", err)
-	}
-	list := make([]int64, len(ids))
-	for i, id := range ids {
-		if id == nil {
-			return nil, fmt.Errorf("%w: %s in %s", ErrNoAccount, codes[i], currencies[i])
-		}
-		list[i] = *id
 	}
 	return list, nil
 }

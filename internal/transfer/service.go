@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -62,7 +63,7 @@ var endDirectSQL string
 // Create carries a direct transfer out, or begins a TCC one; created is false when it was there before, and it comes back
 // as it is now. A refusal such as too little money is an outcome, kept with the transfer (state CANCELLED, its code in
 // Failure), and the answer to every repeat. Errors: [ErrInvalid], [ErrKeyReused], [ErrReferenceReused], [ledger.ErrNoAccount],
-// [ErrUnknownParticipant].
+// [stock.ErrUnknownSKU], [ErrUnknownParticipant].
 func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bool, err error) {
 	mode, err := r.valid()
 	if err != nil {
@@ -73,18 +74,20 @@ func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bo
 		return Transfer{}, false, err
 	}
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		t, err = one(ctx, tx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(tryingDeadline))
-		if created = err == nil; !created {
-			if errors.Is(err, ErrNotFound) {
-				t, err = s.existing(ctx, tx, r, fingerprint)
-			}
-			return err
-		}
-		if err := errors.Join(accountsExist(ctx, tx, r), participantsExist(ctx, tx, r)); err != nil || mode == TCC {
+		t, created, err = s.begin(ctx, tx, r, mode, fingerprint, legs)
+		if err != nil || !created || mode == TCC {
 			return err
 		}
 		return s.carryOut(ctx, tx, &t, r)
 	})
+	if errors.Is(err, errNameTaken) {
+		// Somebody took the key at this moment, for this transfer or another: what was begun is rolled back.
+		err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+			t, err = s.existing(ctx, tx, r, fingerprint)
+			return err
+		})
+		created = false
+	}
 	if err != nil {
 		return Transfer{}, false, fmt.Errorf("transfer: %w", err)
 	}
@@ -94,30 +97,65 @@ func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bo
 	return t, created, nil
 }
 
-// existing finds the transfer that has one of the request's names.
+// errNameTaken says that the key of a transfer that was begun belongs to another one.
+var errNameTaken = errors.New("the key was taken at this moment")
+
+// begin makes the row and takes the request's names, or finds the transfer that has them.
+func (s *Service) begin(ctx context.Context, tx pgx.Tx, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, created bool, err error) {
+	t, err = one(ctx, tx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(tryingDeadline))
+	if errors.Is(err, ErrNotFound) {
+		t, err = s.existing(ctx, tx, r, fingerprint)
+		return t, false, err
+	}
+	if err != nil {
+		return t, false, err
+	}
+	if mine, err := takeKey(ctx, tx, r, t.ID); err != nil || !mine {
+		return t, false, cmp.Or(err, errNameTaken)
+	}
+	return t, true, errors.Join(accountsExist(ctx, tx, r), skusExist(ctx, tx, r), participantsExist(ctx, tx, r))
+}
+
+// takeKey notes that the request's key names this transfer, for ever. Guard: the primary key.
+func takeKey(ctx context.Context, tx pgx.Tx, r Request, id int64) (mine bool, err error) {
+	if r.IdempotencyKey == "" {
+		return true, nil
+	}
+	var owner int64
+	err = tx.QueryRow(ctx, "INSERT INTO transfer_keys (tenant_id, key, transfer_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING transfer_id", r.TenantID, r.IdempotencyKey, id).Scan(&owner)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = tx.QueryRow(ctx, "SELECT transfer_id FROM transfer_keys WHERE tenant_id = $1 AND key = $2", r.TenantID, r.IdempotencyKey).Scan(&owner)
+	}
+	if err != nil {
+		return false, fmt.Errorf("take the idempotency key: %w", err)
+	}
+	return owner == id, nil
+}
+
+// existing finds the transfer that has the request's names, and lets its key name it as well.
 func (s *Service) existing(ctx context.Context, tx pgx.Tx, r Request, fingerprint []byte) (Transfer, error) {
-	rows, err := tx.Query(ctx, transferSQL+" WHERE tenant_id = $1 AND (reference = $2 OR idempotency_key = $3) ORDER BY id", r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey))
-	if err != nil {
-		return Transfer{}, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[Transfer])
-	if err != nil {
-		return Transfer{}, err
-	}
-	for _, t := range found {
-		byKey := t.IdempotencyKey != nil && *t.IdempotencyKey == r.IdempotencyKey
+	t, err := one(ctx, tx, transferSQL+" WHERE id = (SELECT transfer_id FROM transfer_keys WHERE tenant_id = $1 AND key = $2)", r.TenantID, r.IdempotencyKey)
+	if err == nil {
 		// A key names the whole request, reference included.
-		if byKey && (!bytes.Equal(t.Fingerprint, fingerprint) || deref(t.Reference) != r.Reference) {
+		if !bytes.Equal(t.Fingerprint, fingerprint) || deref(t.Reference) != r.Reference {
 			return Transfer{}, ErrKeyReused
 		}
-		if !bytes.Equal(t.Fingerprint, fingerprint) {
-			return Transfer{}, ErrReferenceReused
-		}
+		return t, nil
 	}
-	if len(found) == 0 {
-		return Transfer{}, errors.New("the transfer that took the name is gone")
+	if !errors.Is(err, ErrNotFound) {
+		return Transfer{}, err
 	}
-	return found[0], nil
+	if t, err = one(ctx, tx, transferSQL+" WHERE tenant_id = $1 AND reference = $2", r.TenantID, r.Reference); err != nil {
+		return Transfer{}, err
+	}
+	if !bytes.Equal(t.Fingerprint, fingerprint) {
+		return Transfer{}, ErrReferenceReused
+	}
+	mine, err := takeKey(ctx, tx, r, t.ID)
+	if err == nil && !mine {
+		err = ErrKeyReused
+	}
+	return t, err
 }
 
 // carryOut does all legs at once. What is refused leaves nothing behind but its code.
@@ -168,8 +206,19 @@ func postLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, captured 
 // accountsExist refuses a transfer before it is one: no account is made by naming it.
 func accountsExist(ctx context.Context, tx pgx.Tx, r Request) error {
 	money, _, _ := split(r.Legs)
-	_, err := ledger.IDs(ctx, tx, r.TenantID, linesOf(money))
+	_, err := ledger.Look(ctx, tx, r.TenantID, linesOf(money))
 	return err
+}
+
+// skusExist refuses a transfer of goods that the tenant does not have.
+func skusExist(ctx context.Context, tx pgx.Tx, r Request) error {
+	_, goods, _ := split(r.Legs)
+	for _, item := range goods {
+		if _, err := stock.Get(ctx, tx, r.TenantID, item.SKU); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // linesOf gives the legs' accounts the form that the ledger takes.

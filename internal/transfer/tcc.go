@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -72,15 +73,21 @@ func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
 
 func fence(t Transfer) ledger.Fence { return ledger.Fence{GID: t.GID, Branch: booksBranch} }
 
-// holdLegs holds what is paid, account by account in the order of their ids, and looks for who is paid.
+// errTooMuch says that a receiver's balance would be beyond 64 bits.
+var errTooMuch = errors.New("a balance would be beyond 64 bits")
+
+// holdLegs holds what is paid, account by account in the order of their ids, and looks whether who is paid can be.
 func holdLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg) error {
-	order, err := byAccountID(ctx, tx, t.TenantID, money)
+	named, err := ledger.Look(ctx, tx, t.TenantID, linesOf(money))
 	if err != nil {
 		return err
 	}
-	for _, i := range order {
+	for _, i := range byAccountID(named) {
 		if money[i].Amount > 0 {
-			continue // it exists: nothing to hold
+			if named[i].Balance > math.MaxInt64-money[i].Amount {
+				return errTooMuch // said now, as the Confirm could never end
+			}
+			continue
 		}
 		_, err := ledger.Place(ctx, tx, ledger.Hold{
 			TenantID: t.TenantID, Key: holdKey(t, i), Code: money[i].Account, Currency: money[i].Currency, Amount: -money[i].Amount,
@@ -94,18 +101,14 @@ func holdLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg) error {
 
 func holdKey(t Transfer, leg int) string { return t.GID + "#" + strconv.Itoa(leg) }
 
-// byAccountID gives the legs' numbers in the order in which their accounts are locked. Error: [ledger.ErrNoAccount].
-func byAccountID(ctx context.Context, tx pgx.Tx, tenantID string, money []Leg) ([]int, error) {
-	ids, err := ledger.IDs(ctx, tx, tenantID, linesOf(money))
-	if err != nil {
-		return nil, err
-	}
-	order := make([]int, len(money))
+// byAccountID gives the legs' numbers in the order in which their accounts are locked.
+func byAccountID(named []ledger.Named) []int {
+	order := make([]int, len(named))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
-	return order, nil
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(named[a].ID, named[b].ID) })
+	return order
 }
 
 //go:embed sql/decide.sql
@@ -237,11 +240,11 @@ func cancelLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods [
 			return err
 		}
 	}
-	order, err := byAccountID(ctx, tx, t.TenantID, money)
+	named, err := ledger.Look(ctx, tx, t.TenantID, linesOf(money))
 	if err != nil {
 		return err
 	}
-	for _, i := range order {
+	for _, i := range byAccountID(named) {
 		if money[i].Amount > 0 {
 			continue
 		}

@@ -95,6 +95,7 @@ const (
 	OutOfStock         = "out_of_stock"
 	AccountNotFound    = "account_not_found"
 	SKUNotFound        = "sku_not_found"
+	AmountOutOfRange   = "amount_out_of_range"
 	ParticipantRefused = "participant_refused"
 	ParticipantAway    = "participant_away"
 	Canceled           = "canceled"
@@ -238,6 +239,8 @@ func refusal(err error) string {
 		return AccountNotFound
 	case errors.Is(err, stock.ErrUnknownSKU):
 		return SKUNotFound
+	case errors.Is(err, errTooMuch):
+		return AmountOutOfRange
 	}
 	return ""
 }

@@ -112,7 +112,6 @@ func TestARefusalIsAnOutcomeAndIsRepeated(t *testing.T) {
 	}{
 		"money": {s.pay("money", 1001, book(1)), transfer.InsufficientFunds},
 		"goods": {s.pay("goods", 1, book(6)), transfer.OutOfStock},
-		"sku":   {s.pay("sku", 1, transfer.Leg{Type: transfer.StockLeg, SKU: "none", Quantity: 1}), transfer.SKUNotFound},
 	} {
 		for _, created := range []bool{true, false} {
 			got, fresh, err := s.Transfers.Create(t.Context(), c.request)
@@ -143,6 +142,11 @@ func TestTwoNamesOfOneTransfer(t *testing.T) {
 	_, _, err = s.Transfers.Create(t.Context(), request("k3", "r", 7))
 	require.ErrorIs(t, err, transfer.ErrReferenceReused)
 	_, _, err = s.Transfers.Create(t.Context(), request("k1", "r2", 100))
+	require.ErrorIs(t, err, transfer.ErrKeyReused)
+	// The second key names the transfer too, from now on.
+	_, _, err = s.Transfers.Create(t.Context(), s.pay("k2", 7))
+	require.ErrorIs(t, err, transfer.ErrKeyReused)
+	_, _, err = s.Transfers.Create(t.Context(), request("k2", "r9", 100))
 	require.ErrorIs(t, err, transfer.ErrKeyReused)
 	require.Equal(t, "a 900 held 0, b 1100, books 5 reserved 0", s.stands(t))
 }
@@ -369,6 +373,8 @@ func TestWhatCannotBeATransferIsRefused(t *testing.T) {
 		r.Legs = append(r.Legs, transfer.Leg{Type: transfer.HTTPLeg, Participant: "none"})
 	}))
 	require.ErrorIs(t, err, transfer.ErrUnknownParticipant)
+	_, _, err = s.Transfers.Create(t.Context(), s.pay("k", 1, transfer.Leg{Type: transfer.StockLeg, SKU: "none", Quantity: 1}))
+	require.ErrorIs(t, err, stock.ErrUnknownSKU)
 	require.Zero(t, s.Count(t, "SELECT count(*) FROM transfers"), "what is refused is not stored")
 }
 

@@ -2,7 +2,7 @@
 SELECT format('%s is missing, not valid or disabled', g.name)
   FROM unnest(ARRAY['event_once', 'journal_once', 'payment_once', 'available_not_negative', 'paid_means_credited', 'entries_pkey',
                     'channel_receipts_pkey', 'hold_once', 'hold_not_exceeded', 'fences_pkey', 'transfer_reference_once',
-                    'transfer_key_once', 'not_oversold', 'reservations_pkey', 'redemption_codes_pkey', 'ledger_accounts_tenant_id_code_currency_key',
+                    'transfer_key_once', 'not_oversold', 'reservations_pkey', 'transfer_keys_pkey', 'redemption_codes_pkey', 'ledger_accounts_tenant_id_code_currency_key',
                     'channel_accounts_channel_identity_key', 'payments_credit_journal_id_key']) AS g (name)
  WHERE NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conname = g.name AND c.convalidated AND c.connamespace = 'public'::regnamespace)
  UNION ALL
