@@ -14,8 +14,7 @@ type channelCommand struct {
 }
 
 type channelAdd struct {
-	databaseFlags
-	keyFlags
+	engineFlags
 	Tenant  string `help:"The tenant whose account it is." required:""`
 	Channel string `help:"The channel, such as standard." required:""`
 	Account string `help:"The account's name in the callback URL /callbacks/{channel}/{account}." required:""`
@@ -28,11 +27,7 @@ func (c *channelAdd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	box, err := c.box(c.Data)
-	if err != nil {
-		return err
-	}
-	db, err := c.open()
+	db, box, err := c.openWithKey()
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,7 @@ type participantCommand struct {
 }
 
 type participantPut struct {
-	databaseFlags
-	keyFlags
+	engineFlags
 	Tenant string `help:"The tenant whose transfers may name it." required:""`
 	Name   string `help:"The name that transfers use." required:""`
 	Config string `help:"File with try_url, confirm_url, cancel_url and secret in JSON." required:"" type:"existingfile" placeholder:"FILE"`
@@ -27,11 +26,7 @@ func (c *participantPut) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	box, err := c.box(c.Data)
-	if err != nil {
-		return err
-	}
-	db, err := c.open()
+	db, box, err := c.openWithKey()
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,7 @@ import (
 )
 
 type sendCommand struct {
-	databaseFlags
-	keyFlags
+	engineFlags
 	URL           string `help:"Base URL of the API." env:"PAYLATCH_URL" default:"" placeholder:"http://127.0.0.1:8080"`
 	Channel       string `help:"The channel, such as standard." required:""`
 	Account       string `help:"The account's name in the callback URL." required:""`
@@ -77,11 +76,7 @@ func (c *sendCommand) Run(ctx context.Context) error {
 }
 
 func (c *sendCommand) config(ctx context.Context) ([]byte, error) {
-	box, err := c.box(c.Data)
-	if err != nil {
-		return nil, err
-	}
-	db, err := c.open()
+	db, box, err := c.openWithKey()
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,7 @@ import (
 )
 
 type serveCommand struct {
-	databaseFlags
-	keyFlags
+	engineFlags
 	logFlags
 	HTTP           string `help:"Address to listen on." name:"http" default:"127.0.0.1:8080" env:"PAYLATCH_HTTP" placeholder:"ADDRESS"`
 	APIDatabaseURL string `help:"PostgreSQL as the role paylatch_api (row-level security)." name:"api-database-url" env:"PAYLATCH_API_DATABASE_URL" placeholder:"URL"`
@@ -32,11 +31,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	box, err := c.box(c.Data)
-	if err != nil {
-		return err
-	}
-	engineDB, err := c.open()
+	engineDB, box, err := c.openWithKey()
 	if err != nil {
 		return err
 	}

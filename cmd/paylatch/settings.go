@@ -85,6 +85,21 @@ func (f keyFlags) box(data string) (*sealed.Box, error) {
 	return sealed.New(string(key))
 }
 
+// engineFlags are what a command needs that works with sealed configurations.
+type engineFlags struct {
+	databaseFlags
+	keyFlags
+}
+
+func (f engineFlags) openWithKey() (*pgxpool.Pool, *sealed.Box, error) {
+	box, err := f.box(f.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := f.open()
+	return db, box, err
+}
+
 // logFlags say what is logged.
 type logFlags struct {
 	LogLevel zapcore.Level `help:"Least level that is logged: debug, info, warn, error." default:"info" env:"PAYLATCH_LOG_LEVEL"`

@@ -17,8 +17,7 @@ import (
 )
 
 type workerCommand struct {
-	databaseFlags
-	keyFlags
+	engineFlags
 	logFlags
 	Queues string `help:"Task queues to serve, such as payments,ledger; all without." env:"PAYLATCH_QUEUES" placeholder:"LIST"`
 	Ops    string `help:"Address for /healthz and /metrics of this worker; none without." env:"PAYLATCH_OPS" placeholder:"ADDRESS"`
@@ -34,11 +33,7 @@ func (c *workerCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	box, err := c.box(c.Data)
-	if err != nil {
-		return err
-	}
-	db, err := c.open()
+	db, box, err := c.openWithKey()
 	if err != nil {
 		return err
 	}
