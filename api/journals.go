@@ -37,7 +37,7 @@ type lineRequest struct {
 
 type journalResult struct {
 	Key string `json:"key"`
-	// State is POSTED, REPEATED (it was posted before) or REFUSED, with its code.
+	// State is POSTED, REPEATED (it was posted before), REFUSED with its code, or UNKNOWN: sent again, its key answers.
 	State  string `json:"state"`
 	Code   string `json:"code,omitempty"`
 	Detail string `json:"detail,omitempty"`
@@ -107,6 +107,9 @@ func (r *journalResult) fill(p ledger.Posted) {
 	case p.Err != nil:
 		refused := problemOf(p.Err)
 		r.State, r.Code, r.Detail = "REFUSED", refused.Code, refused.Detail
+		if refused.Status >= 500 {
+			r.State = "UNKNOWN" // the answer to a commit may have been lost
+		}
 	case p.New:
 		r.State = "POSTED"
 	default:

@@ -19,7 +19,7 @@ import (
 type workerCommand struct {
 	engineFlags
 	logFlags
-	Queues string `help:"Task queues to serve, such as payments,ledger; all without." env:"PAYLATCH_QUEUES" placeholder:"LIST"`
+	Queues string `help:"Task queues to serve, of payments, ledger and participants; all without." env:"PAYLATCH_QUEUES" placeholder:"LIST"`
 	Ops    string `help:"Address for /healthz and /metrics of this worker; none without." env:"PAYLATCH_OPS" placeholder:"ADDRESS"`
 }
 

@@ -69,7 +69,7 @@ func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bo
 	if err != nil {
 		return Transfer{}, false, err
 	}
-	fingerprint, legs, err := r.fingerprint()
+	fingerprint, legs, err := r.fingerprint(mode)
 	if err != nil {
 		return Transfer{}, false, err
 	}

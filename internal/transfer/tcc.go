@@ -85,7 +85,7 @@ func holdLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg) error {
 	for _, i := range byAccountID(named) {
 		if money[i].Amount > 0 {
 			if named[i].Balance > math.MaxInt64-money[i].Amount {
-				return errTooMuch // said now, as the Confirm could never end
+				return errTooMuch // said now where it can be: a Confirm would fail until there is room
 			}
 			continue
 		}

@@ -182,12 +182,12 @@ func (l Leg) validLedger() error {
 }
 
 // fingerprint tells two requests under one name apart.
-func (r Request) fingerprint() ([]byte, []byte, error) {
+func (r Request) fingerprint(mode Mode) ([]byte, []byte, error) {
 	legs, err := json.Marshal(r.Legs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("write down the legs: %w", err)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", r.Mode, legs))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", mode, legs))
 	return sum[:], legs, nil
 }
 
