@@ -54,6 +54,9 @@ func (t *Transfers) Call(ctx context.Context, c workflows.ParticipantCall) error
 	if c.Phase == "try" && errors.As(err, &refused) {
 		return temporal.NewNonRetryableApplicationError(refused.Error(), workflows.RefusedByParticipant, nil)
 	}
+	if errors.Is(err, transfer.ErrOtherPhase) {
+		return temporal.NewNonRetryableApplicationError(err.Error(), "OtherPhase", nil)
+	}
 	if err != nil && c.Phase != "try" && activity.GetInfo(ctx).Attempt%alertAfter == 0 {
 		alert.Raise(t.Log, alert.TransferStuck, "a participant does not "+c.Phase, zap.Int64("transfer", c.TransferID), zap.Int("leg", c.Leg),
 			zap.Int32("attempt", activity.GetInfo(ctx).Attempt), zap.Error(err))

@@ -15,6 +15,10 @@ CREATE TABLE ledger_accounts (
     CONSTRAINT available_not_negative CHECK (allow_negative OR balance - held >= 0)
 );
 
+-- For the gauge of money that waits for a person. The balance is not in the condition: it would cost every hot account its
+-- cheap updates.
+CREATE INDEX ledger_accounts_suspense ON ledger_accounts (tenant_id) WHERE code = 'suspense';
+
 CREATE TABLE journals (
     id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant_id text NOT NULL REFERENCES tenants,

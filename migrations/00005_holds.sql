@@ -82,6 +82,7 @@ CREATE TABLE transfers (
     ended_at        timestamptz,
     -- When the re-drive looks at it while it is not at its end.
     next_drive_at   timestamptz NOT NULL,
+    CONSTRAINT transfer_ended CHECK ((state IN ('CONFIRMED', 'CANCELLED')) = (ended_at IS NOT NULL)),
     CONSTRAINT transfer_named CHECK (reference IS NOT NULL OR idempotency_key IS NOT NULL),
     CONSTRAINT transfer_reference_once UNIQUE (tenant_id, reference),
     CONSTRAINT transfer_key_once UNIQUE (tenant_id, idempotency_key)
@@ -102,6 +103,13 @@ CREATE INDEX transfers_to_drive ON transfers (next_drive_at) WHERE state IN ('TR
 CREATE FUNCTION check_transfer_move() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.state <> 'TRYING' THEN
+            RAISE EXCEPTION 'a transfer begins as TRYING'
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'transfer_move';
+        END IF;
+        RETURN NEW;
+    END IF;
     IF (OLD.state, NEW.state) NOT IN (('TRYING', 'CONFIRMING'), ('TRYING', 'CANCELLING'), ('CONFIRMING', 'CONFIRMED'), ('CANCELLING', 'CANCELLED'))
        AND NOT (OLD.mode = 'direct' AND OLD.state = 'TRYING' AND NEW.state IN ('CONFIRMED', 'CANCELLED')) THEN
         RAISE EXCEPTION 'transfer %: no move from % to %', OLD.id, OLD.state, NEW.state
@@ -112,6 +120,8 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER check_transfer_move BEFORE UPDATE OF state ON transfers
     FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION check_transfer_move();
+CREATE TRIGGER check_transfer_begin BEFORE INSERT ON transfers
+    FOR EACH ROW EXECUTE FUNCTION check_transfer_move();
 
 -- One code per order that asked for one, issued by the transaction that credits it.
 CREATE TABLE redemption_codes (
@@ -122,6 +132,7 @@ CREATE TABLE redemption_codes (
     UNIQUE (tenant_id, code)
 );
 ALTER TABLE payments ADD COLUMN items json NOT NULL DEFAULT '[]', ADD COLUMN wants_code boolean NOT NULL DEFAULT false;
+CREATE INDEX payments_with_items_to_expire ON payments (expires_at) WHERE state = 'PENDING' AND items::text <> '[]';
 
 CALL isolate_by_tenant('holds');
 CALL isolate_by_tenant('stock');

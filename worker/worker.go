@@ -87,9 +87,17 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
+// participantCalls is how many external participants one process calls at once: they wait for others, not for the database,
+// and a slow one must not hold up the rest.
+const participantCalls = 200
+
 // New makes a worker without any registration. fatal is told when it can no longer poll.
 func New(c client.Client, queue string, connections int, fatal func(error)) worker.Worker {
 	scaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
+	activitiesAtOnce := max(1, connections/2-1)
+	if queue == workflows.ParticipantsQueue {
+		activitiesAtOnce = participantCalls
+	}
 	return worker.New(c, queue, worker.Options{
 		// Two fixed pollers leave tasks in partitions that nobody polls: seconds of waiting under load.
 		WorkflowTaskPollerBehavior: scaling,
@@ -97,7 +105,7 @@ func New(c client.Client, queue string, connections int, fatal func(error)) work
 		// Steps that have no connection only time out. A process that serves all queues has half of its pool for the flows'
 		// own steps, and the rest for the ledger queue and the re-drive.
 		MaxConcurrentLocalActivityExecutionSize: max(1, connections/2),
-		MaxConcurrentActivityExecutionSize:      max(1, connections/2-1),
+		MaxConcurrentActivityExecutionSize:      activitiesAtOnce,
 		// The steps of the payments queue run beside its flows; nothing is ever put on it as a task of its own.
 		LocalActivityWorkerOnly: queue == workflows.PaymentsQueue,
 		OnFatalError:            fatal,

@@ -46,6 +46,9 @@ type ParticipantCall struct {
 const (
 	transferTrying     = "TRYING"
 	transferConfirming = "CONFIRMING"
+	transferCancelling = "CANCELLING"
+	transferConfirmed  = "CONFIRMED"
+	transferCancelled  = "CANCELLED"
 
 	failureCanceled = "canceled"
 	failureAway     = "participant_away"
@@ -93,14 +96,19 @@ func Transfer(ctx workflow.Context, in TransferInput) (Progress, error) {
 		}
 	}
 	describeTransfer(ctx, in, p.State)
-	return endTransfer(ctx, in, p)
+	switch p.State {
+	case transferConfirming:
+		return endTransfer(ctx, in, p, "confirm")
+	case transferCancelling:
+		return endTransfer(ctx, in, p, "cancel")
+	case transferConfirmed, transferCancelled:
+		return p, nil // an earlier run has brought it to its end
+	default:
+		return p, temporal.NewNonRetryableApplicationError("the transfer is in the unknown state "+p.State, "UnknownState", nil)
+	}
 }
 
-func endTransfer(ctx workflow.Context, in TransferInput, p Progress) (Progress, error) {
-	phase := "cancel"
-	if p.State == transferConfirming {
-		phase = "confirm"
-	}
+func endTransfer(ctx workflow.Context, in TransferInput, p Progress, phase string) (Progress, error) {
 	external := p.External
 	p, err := step[Progress](ctx, phase+" transfer", TransferEndActivity, TransferEnd{in.TransferID, len(external) == 0})
 	if err != nil {

@@ -132,6 +132,8 @@ func TestATransferObeysTheRowAndNotItsTries(t *testing.T) {
 		}, []string{"try", "participant try", "decide participant_refused", "end", "participant cancel", "end"}, "CANCELLED"},
 		"run again after it was decided to confirm": {"CONFIRMING", "", func(workflows.ParticipantCall) error { return nil },
 			[]string{"try", "end", "participant confirm", "end"}, "CONFIRMED"},
+		"run again after it was confirmed": {"CONFIRMED", "", func(workflows.ParticipantCall) error { return nil }, []string{"try"}, "CONFIRMED"},
+		"run again after it was cancelled": {"CANCELLED", "", func(workflows.ParticipantCall) error { return nil }, []string{"try"}, "CANCELLED"},
 		"run again after it was decided to cancel": {"CANCELLING", "", func(workflows.ParticipantCall) error { return nil },
 			[]string{"try", "end", "participant cancel", "end"}, "CANCELLED"},
 	} {

@@ -3,9 +3,11 @@ package ledger
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paylatch/paylatch/internal/database"
@@ -110,7 +112,7 @@ func postTogether(ctx context.Context, pool *pgxpool.Pool, journals []Journal, c
 	batch := newColumns(journals, chosen)
 	posted := make([]Posted, len(chosen))
 	err := batch.post(ctx, pool, posted)
-	if database.Violated(err, "journal_whole") || database.Violated(err, "journal_balanced") || database.Violated(err, "journal_not_empty") {
+	if missingAccount(err) {
 		if _, err := pool.Exec(ctx, ensureManySQL, batch.lineTenants, batch.codes, batch.currency, batch.allow); err != nil {
 			return fmt.Errorf("make the accounts of a batch: %w", err)
 		}
@@ -129,16 +131,36 @@ func postTogether(ctx context.Context, pool *pgxpool.Pool, journals []Journal, c
 	return nil
 }
 
+// missingAccount tells whether an entry had no account to go to.
+func missingAccount(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23502" && pg.TableName == "entries"
+}
+
 // readExisting fills in the journals that were there before, in a new statement.
 func readExisting(ctx context.Context, pool *pgxpool.Pool, journals []Journal, chosen []int, posted []Posted) error {
+	var at []int64
+	var tenants, keys []string
 	for k, i := range chosen {
-		if posted[k].New {
-			continue
+		if !posted[k].New {
+			at, tenants, keys = append(at, int64(k)), append(tenants, journals[i].TenantID), append(keys, journals[i].Key)
 		}
-		err := pool.QueryRow(ctx, "SELECT id FROM journals WHERE tenant_id = $1 AND key = $2", journals[i].TenantID, journals[i].Key).Scan(&posted[k].JournalID)
-		if err != nil {
-			return fmt.Errorf("read journal %s: %w", journals[i].Key, err)
-		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	rows, err := pool.Query(ctx, `
+SELECT n.at, j.id FROM unnest($1::bigint[], $2::text[], $3::text[]) AS n (at, tenant_id, key)
+  JOIN journals j ON j.tenant_id = n.tenant_id AND j.key = n.key`, at, tenants, keys)
+	if err != nil {
+		return fmt.Errorf("read the journals that are there: %w", err)
+	}
+	var k, id int64
+	if _, err := pgx.ForEachRow(rows, []any{&k, &id}, func() error {
+		posted[k].JournalID = id
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read the journals that are there: %w", err)
 	}
 	return nil
 }

@@ -143,6 +143,9 @@ func merge(lines []Line) ([]Line, error) {
 	}
 	kept := merged[:0]
 	for _, l := range merged {
+		if l.Amount == 0 && l.Held != 0 {
+			return nil, fmt.Errorf("%w: account %s pays itself out of a hold", ErrUnbalanced, l.Code)
+		}
 		if l.Amount != 0 {
 			kept = append(kept, l)
 		}

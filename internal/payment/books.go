@@ -27,7 +27,7 @@ const (
 	KindSuspense = "payment_suspense"
 )
 
-// Books carries out what the entry decided. Locks are taken in one order everywhere: event, payment, accounts by id.
+// Books carries out what the entry decided. Locks are taken in one order everywhere: event, payment, stock by sku, accounts by id.
 type Books struct {
 	pool *pgxpool.Pool
 	log  *zap.Logger
@@ -127,7 +127,7 @@ func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order)
 		if err := move(ctx, tx, known, Closed, closeByChannelSQL, known.ID); err != nil {
 			return verdict{}, nil, err
 		}
-		if known.HasItems {
+		if known.Items > 0 {
 			if err := stock.Release(ctx, tx, ev.TenantID, reservationKey(ev.OutTradeNo)); err != nil {
 				return verdict{}, nil, err
 			}
@@ -145,12 +145,12 @@ func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order)
 		code, kind = ledger.Suspense, KindSuspense
 		v = verdict{Done, SecondPayment, "the order was paid by another transaction: the money is in suspense"}
 	}
-	if known.State == Pending && known.HasItems {
+	if known.State == Pending && known.Items > 0 {
 		// Goods leave for money that is booked here and now, and for no other.
 		if there, err := booked(ctx, tx, ev); err != nil || there {
 			return park(Conflict, "journal %s of this transaction is there already", creditKey(ev)), nil, err
 		}
-		if err := stock.Confirm(ctx, tx, ev.TenantID, reservationKey(ev.OutTradeNo)); err != nil {
+		if err := stock.Confirm(ctx, tx, ev.TenantID, reservationKey(ev.OutTradeNo), known.Items); err != nil {
 			return verdict{}, nil, err
 		}
 	}
@@ -233,7 +233,7 @@ func settle(ctx context.Context, tx pgx.Tx, eventID int64, v verdict, journal *i
 
 // lockOrder reads an order and keeps others from moving it until the transaction ends; nil if there is none.
 func lockOrder(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string) (*order, error) {
-	rows, err := tx.Query(ctx, "SELECT id, amount, currency, account_id, state, items::text <> '[]' AS has_items, wants_code FROM payments WHERE tenant_id = $1 AND out_trade_no = $2 FOR UPDATE", tenantID, outTradeNo)
+	rows, err := tx.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code FROM payments WHERE tenant_id = $1 AND out_trade_no = $2 FOR UPDATE", tenantID, outTradeNo)
 	if err != nil {
 		return nil, fmt.Errorf("lock the order: %w", err)
 	}

@@ -329,7 +329,7 @@ type querier interface {
 }
 
 func readOrder(ctx context.Context, db querier, tenantID, outTradeNo string) (*order, error) {
-	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state, items::text <> '[]' AS has_items, wants_code FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo)
+	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo)
 	if err != nil {
 		return nil, fmt.Errorf("read the order: %w", err)
 	}

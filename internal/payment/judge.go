@@ -14,7 +14,7 @@ type order struct {
 	Currency  string `db:"currency"`
 	AccountID *int64 `db:"account_id"`
 	State     State  `db:"state"`
-	HasItems  bool   `db:"has_items"`
+	Items     int    `db:"items"` // how many skus are reserved with it
 	WantsCode bool   `db:"wants_code"`
 }
 

@@ -36,9 +36,9 @@ type Request struct {
 	ExpiresIn   *int64          `json:"expires_in_seconds"`
 	Metadata    json.RawMessage `json:"metadata"` // canonical JSON object
 	// Items are reserved with the order, leave when it is paid, and are given back when it is closed.
-	Items []stock.Item `json:"items"`
+	Items []stock.Item `json:"items,omitempty"`
 	// RedemptionCode asks for one code, issued when the order is credited.
-	RedemptionCode bool `json:"redemption_code"`
+	RedemptionCode bool `json:"redemption_code,omitempty"`
 }
 
 // fingerprint tells two requests under one number apart.

@@ -20,6 +20,8 @@ var (
 	ErrUnknownSKU = errors.New("no such sku")
 	// ErrOutOfStock says that less is available than was asked for.
 	ErrOutOfStock = errors.New("out of stock")
+	// ErrNotReserved says that what was to leave is not reserved.
+	ErrNotReserved = errors.New("not reserved")
 	// ErrBelowReserved says that the stock on hand cannot be set below what is reserved.
 	ErrBelowReserved = errors.New("less than what is reserved")
 	// ErrVersion says that the stock was changed since the version that the caller knows.
@@ -121,41 +123,60 @@ func Sorted(items []Item) []Item {
 	return merged
 }
 
-// Confirm lets what is reserved under a key leave; what is not HELD any more stays as it is.
-func Confirm(ctx context.Context, tx pgx.Tx, tenantID, key string) error {
-	return end(ctx, tx, tenantID, key, "CONFIRMED", "on_hand = on_hand - $3, reserved = reserved - $3")
+// Confirm lets the items that are reserved under a key leave. Error: [ErrNotReserved] when one of them is not HELD: money must
+// not move without its goods.
+func Confirm(ctx context.Context, tx pgx.Tx, tenantID, key string, items int) error {
+	ended, err := end(ctx, tx, tenantID, key, "CONFIRMED", "on_hand = on_hand - $3, reserved = reserved - $3")
+	if err == nil && ended != items {
+		return fmt.Errorf("confirm %d items of %s, of which %d are held: %w", items, key, ended, ErrNotReserved)
+	}
+	return err
 }
 
 // Release gives back what is reserved under a key; what is not HELD any more stays as it is.
 func Release(ctx context.Context, tx pgx.Tx, tenantID, key string) error {
-	return end(ctx, tx, tenantID, key, "RELEASED", "reserved = reserved - $3")
+	_, err := end(ctx, tx, tenantID, key, "RELEASED", "reserved = reserved - $3")
+	return err
 }
 
-func end(ctx context.Context, tx pgx.Tx, tenantID, key, state, change string) error {
-	rows, err := tx.Query(ctx, "SELECT sku, quantity FROM reservations WHERE tenant_id = $1 AND key = $2 AND state = 'HELD' ORDER BY sku", tenantID, key)
+func end(ctx context.Context, tx pgx.Tx, tenantID, key, state, change string) (ended int, err error) {
+	held, err := held(ctx, tx, tenantID, key)
 	if err != nil {
-		return fmt.Errorf("read the reservations of %s: %w", key, err)
-	}
-	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Item])
-	if err != nil {
-		return fmt.Errorf("read the reservations of %s: %w", key, err)
+		return 0, err
 	}
 	for _, item := range held {
 		// Guard: still HELD, and locked after its stock as everywhere.
 		if _, err := tx.Exec(ctx, "SELECT FROM stock WHERE tenant_id = $1 AND sku = $2 FOR UPDATE", tenantID, item.SKU); err != nil {
-			return fmt.Errorf("lock the stock of %s: %w", item.SKU, err)
+			return ended, fmt.Errorf("lock the stock of %s: %w", item.SKU, err)
 		}
 		tag, err := tx.Exec(ctx, "UPDATE reservations SET state = $4, ended_at = now() WHERE tenant_id = $1 AND key = $2 AND sku = $3 AND state = 'HELD'",
 			tenantID, key, item.SKU, state)
 		if err != nil {
-			return fmt.Errorf("end the reservation of %s: %w", item.SKU, err)
+			return ended, fmt.Errorf("end the reservation of %s: %w", item.SKU, err)
 		}
 		if tag.RowsAffected() == 0 {
 			continue
 		}
 		if _, err := tx.Exec(ctx, "UPDATE stock SET "+change+", version = version + 1, updated_at = now() WHERE tenant_id = $1 AND sku = $2", tenantID, item.SKU, item.Quantity); err != nil {
-			return fmt.Errorf("move the stock of %s: %w", item.SKU, err)
+			return ended, fmt.Errorf("move the stock of %s: %w", item.SKU, err)
 		}
+		ended++
 	}
-	return nil
+	return ended, nil
+}
+
+// held reads what is reserved under a key, in the order in which rows are locked: by bytes, as [Sorted] does, whatever the
+// database's collation.
+func held(ctx context.Context, tx pgx.Tx, tenantID, key string) ([]Item, error) {
+	rows, err := tx.Query(ctx, `
+SELECT sku, quantity FROM reservations
+ WHERE tenant_id = $1 AND key = $2 AND state = 'HELD' ORDER BY sku COLLATE "C"`, tenantID, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the reservations of %s: %w", key, err)
+	}
+	items, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Item])
+	if err != nil {
+		return nil, fmt.Errorf("read the reservations of %s: %w", key, err)
+	}
+	return items, nil
 }

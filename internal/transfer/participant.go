@@ -34,6 +34,12 @@ var participantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 // ErrUnknownParticipant says that the tenant has not registered this participant.
 var ErrUnknownParticipant = errors.New("no such participant")
 
+// ErrOtherPhase says that the transfer is not in the state that a phase belongs to: the call is late, and must not be made.
+var ErrOtherPhase = errors.New("the transfer is in another phase")
+
+// stateOfPhase is the state in which a participant may be told a phase.
+var stateOfPhase = map[string]State{"try": Trying, "confirm": Confirming, "cancel": Cancelling}
+
 // Refused is a participant's definite no: trying again does not change it.
 type Refused struct{ Status int }
 
@@ -113,8 +119,8 @@ type call struct {
 }
 
 // Call carries out one phase (try, confirm or cancel) of an external leg: a signed POST whose Idempotency-Key is the same
-// for every attempt. nil means that the participant has done it. [*Refused] is its definite no; any other error leaves
-// unknown whether it has done it.
+// for every attempt. nil means that the participant has done it. [*Refused] is its definite no, [ErrOtherPhase] says
+// that it was not called; any other error leaves unknown whether it has done it.
 func (s *Service) Call(ctx context.Context, transferID int64, leg int, phase string) error {
 	t, config, target, err := s.participantOf(ctx, transferID, leg, phase)
 	if err != nil {
@@ -172,6 +178,9 @@ func (s *Service) participantOf(ctx context.Context, transferID int64, leg int, 
 		legs, err := t.Legs()
 		if err != nil {
 			return err
+		}
+		if t.State != stateOfPhase[phase] {
+			return fmt.Errorf("%w: a %s of transfer %d, which is %s", ErrOtherPhase, phase, transferID, t.State)
 		}
 		if leg < 0 || leg >= len(legs) || legs[leg].Type != HTTPLeg {
 			return fmt.Errorf("transfer %d has no external leg %d", transferID, leg)

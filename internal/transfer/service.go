@@ -167,7 +167,7 @@ func (s *Service) carryOut(ctx context.Context, tx pgx.Tx, t *Transfer, r Reques
 			return err
 		}
 		if len(goods) > 0 {
-			if err := stock.Confirm(ctx, sp, r.TenantID, t.GID); err != nil {
+			if err := stock.Confirm(ctx, sp, r.TenantID, t.GID, len(stock.Sorted(goods))); err != nil {
 				return err
 			}
 		}

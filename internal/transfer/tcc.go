@@ -217,7 +217,7 @@ func progressOf(t Transfer) (Progress, error) {
 
 func confirmLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods []stock.Item) error {
 	if len(goods) > 0 {
-		if err := stock.Confirm(ctx, tx, t.TenantID, t.GID); err != nil {
+		if err := stock.Confirm(ctx, tx, t.TenantID, t.GID, len(stock.Sorted(goods))); err != nil {
 			return err
 		}
 	}

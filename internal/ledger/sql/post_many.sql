@@ -12,7 +12,8 @@ WITH item AS (
       FROM journal
       JOIN item USING (tenant_id, key)
       JOIN unnest($4::bigint[], $5::smallint[], $6::text[], $7::text[], $8::bigint[]) AS l (n, line, code, currency, amount) ON l.n = item.n
-      JOIN ledger_accounts a ON a.tenant_id = item.tenant_id AND a.code = l.code AND a.currency = l.currency
+      -- Left: a line of an account that is not there must fail the statement, not vanish from it.
+      LEFT JOIN ledger_accounts a ON a.tenant_id = item.tenant_id AND a.code = l.code AND a.currency = l.currency
 ), total AS (
     SELECT account_id, sum(amount)::bigint AS amount, count(*) AS lines FROM line GROUP BY account_id
 ), locked AS (
@@ -29,7 +30,7 @@ WITH item AS (
     INSERT INTO entries (journal_id, line, tenant_id, account_id, amount, balance_after, account_version)
     SELECT line.journal_id, line.line, line.tenant_id, line.account_id, line.amount,
            moved.balance + sum(line.amount) OVER running, moved.version + row_number() OVER running
-      FROM line JOIN moved ON moved.id = line.account_id
+      FROM line LEFT JOIN moved ON moved.id = line.account_id
     WINDOW running AS (PARTITION BY line.account_id ORDER BY line.journal_id, line.line)
 )
 SELECT item.n, journal.id FROM journal JOIN item USING (tenant_id, key)
