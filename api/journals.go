@@ -22,6 +22,7 @@ const (
 	maxJournals   = 500
 	maxLines      = 32
 	maxJournalKey = 128
+	maxLineAmount = 1<<53 - 1
 )
 
 type journalRequest struct {
@@ -166,7 +167,13 @@ func (r journalRequest) journal(tenantID string, known map[accountName]bool) (le
 		if !there {
 			return j, newProblem(http.StatusNotFound, "account_not_found", "no such account in this currency")
 		}
+		if l.Amount > maxLineAmount || l.Amount < -maxLineAmount {
+			return j, badRequest("amount_invalid", "an amount is at most 2^53 - 1, which every JSON reader keeps exactly")
+		}
 		j.Lines = append(j.Lines, ledger.Line{Code: l.Account, Currency: l.Currency, Amount: l.Amount, AllowNegative: allow})
+	}
+	if ledger.Mints(j.Lines) {
+		return j, newProblem(http.StatusUnprocessableEntity, "account_reserved", "an account that may go negative cannot pay into one of paylatch's own")
 	}
 	return j, nil
 }

@@ -51,6 +51,7 @@ var known = []struct {
 	{payment.ErrNothingToBook, http.StatusConflict, "nothing_to_book"},
 	{payment.ErrAlreadyBooked, http.StatusConflict, "already_booked"},
 	{ledger.ErrNoAccount, http.StatusNotFound, "account_not_found"},
+	{ledger.ErrOutOfRange, http.StatusUnprocessableEntity, "amount_out_of_range"},
 	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_funds"},
 	{ledger.ErrUnbalanced, http.StatusUnprocessableEntity, "journal_unbalanced"},
 	{ledger.ErrKeyReused, http.StatusUnprocessableEntity, "key_reused"},

@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/ledger"
 )
 
 func TestARefusedTransferStaysRefused(t *testing.T) {
@@ -155,17 +159,46 @@ func TestATransferThatCannotBeIsRefused(t *testing.T) {
 	f.requireNoError(t)
 }
 
-func TestABalanceBeyond64BitsIsRefused(t *testing.T) {
+// brim fills an account to what it may hold, by no way that a merchant has.
+func (f *face) brim(t *testing.T, code string) {
+	t.Helper()
+	require.NoError(t, database.InTx(t.Context(), f.Engine, func(tx pgx.Tx) error {
+		_, _, err := ledger.Post(t.Context(), tx, ledger.Journal{TenantID: f.Tenant, Key: "brim", Kind: "posting", Lines: []ledger.Line{
+			{Code: "brim", Currency: "CNY", Amount: -1 << 62, AllowNegative: true}, {Code: code, Currency: "CNY", Amount: 1 << 62},
+		}})
+		return err
+	}))
+}
+
+func TestAnAmountOrABalanceOutOfRangeIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFace(t)
 	f.account(t, "a", 0)
-	const most = 9223372036854775807
-	f.fund(t, "all", "a", most)
-	f.transfer(t, "k", move("funding", "a", 1)).problem(t, 422, "amount_out_of_range")
-	f.transfer(t, "k", move("a", "merchant", most)).is(t, 201)
-	f.transfer(t, "back", move("merchant", "a", most)).is(t, 201)
+	f.account(t, "b", 0)
+	const most = 1<<53 - 1
+	f.fund(t, "all", "b", most)
+	f.transfer(t, "most", move("b", "merchant", most)).is(t, 201)
+	f.transfer(t, "more", move("b", "merchant", most+1)).problem(t, 422, "transfer_invalid")
+	f.brim(t, "a")
+	f.transfer(t, "k", move("merchant", "a", 1)).problem(t, 409, "amount_out_of_range")
+	f.transfer(t, "tcc", and(move("merchant", "a", 1), `"mode":"tcc"`)).problem(t, 409, "amount_out_of_range")
 	f.call(t, "PUT", "/v1/stock/s", `{"on_hand":9223372036854775807}`).is(t, 200)
-	require.Equal(t, fmt.Sprint(most), f.balance(t, "a"))
+	require.Equal(t, fmt.Sprint(1<<62), f.balance(t, "a"))
+	require.Equal(t, fmt.Sprint(most), f.balance(t, "merchant"))
 	f.RequireInvariants(t)
 	f.requireNoError(t)
+}
+
+func TestAMerchantMintsNoMoney(t *testing.T) {
+	t.Parallel()
+	f := newFace(t)
+	f.account(t, "a", 100)
+	for _, into := range []string{"merchant", "fees", "suspense", "receiver:x", "channel:standard:x"} {
+		f.transfer(t, "k", move("funding", into, 1)).problem(t, 422, "transfer_invalid")
+		require.Contains(t, []any{"REFUSED account_reserved"}, f.postedOf(t, journals(journal("k", "funding", into, 1)))[0], into)
+	}
+	f.transfer(t, "pays", move("a", "merchant", 60)).is(t, 201)
+	f.transfer(t, "paid", move("merchant", "a", 10)).is(t, 201)
+	require.Equal(t, "50", f.balance(t, "merchant"))
+	f.RequireInvariants(t)
 }

@@ -12,6 +12,9 @@ CREATE TABLE ledger_accounts (
     allow_negative boolean NOT NULL DEFAULT false,
     created_at     timestamptz NOT NULL DEFAULT now(),
     UNIQUE (tenant_id, code, currency),
+    -- Half of what 64 bits hold, so that no sum of two overflows and what is available can always be told.
+    CONSTRAINT amounts_in_range CHECK (balance BETWEEN -4611686018427387904 AND 4611686018427387904 AND held <= 4611686018427387904
+                                       AND balance - held >= -4611686018427387904),
     CONSTRAINT available_not_negative CHECK (allow_negative OR balance - held >= 0)
 );
 

@@ -45,7 +45,20 @@ func WellKnown(code string) bool {
 }
 
 // Reserved tells whether an account is moved by channels and operators alone: it says what they have done.
-func Reserved(code string) bool { return code == Suspense || strings.HasPrefix(code, "channel:") }
+func Reserved(code string) bool {
+	return code == Suspense || code == Fees || strings.HasPrefix(code, "channel:") || strings.HasPrefix(code, "receiver:")
+}
+
+// Mints tells whether lines pay into an account that paylatch itself made out of one that may go negative: that would be money
+// from nowhere on an account whose balance stands for money received.
+func Mints(lines []Line) bool {
+	fromNowhere, intoOurs := false, false
+	for _, l := range lines {
+		fromNowhere = fromNowhere || l.Amount < 0 && l.AllowNegative
+		intoOurs = intoOurs || l.Amount > 0 && WellKnown(l.Code)
+	}
+	return fromNowhere && intoOurs
+}
 
 // OpenAccount makes an account; created is false when the same one was there. Error: [ErrKeyReused] when it is there with
 // another allowNegative.
@@ -81,8 +94,11 @@ SELECT id, code, currency, balance, held, version, allow_negative, created_at
 	return a, nil
 }
 
-// Named is an account's id and its balance as a statement saw it.
-type Named struct{ ID, Balance int64 }
+// Named is an account as a statement saw it.
+type Named struct {
+	ID, Balance   int64
+	AllowNegative bool
+}
 
 // Look gives the accounts that lines name, in their order, without a lock. Error: [ErrNoAccount].
 func Look(ctx context.Context, tx pgx.Tx, tenant string, lines []Line) ([]Named, error) {
@@ -94,11 +110,12 @@ func Look(ctx context.Context, tx pgx.Tx, tenant string, lines []Line) ([]Named,
 	list := make([]Named, 0, len(lines))
 	var id *int64
 	var balance int64
-	_, err = pgx.ForEachRow(rows, []any{&id, &balance}, func() error {
+	var allow bool
+	_, err = pgx.ForEachRow(rows, []any{&id, &balance, &allow}, func() error {
 		if id == nil {
 			return fmt.Errorf("%w: %s in %s", ErrNoAccount, codes[len(list)], currencies[len(list)])
 		}
-		list = append(list, Named{*id, balance})
+		list = append(list, Named{*id, balance, allow})
 		return nil
 	})
 	if err != nil {

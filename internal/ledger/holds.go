@@ -46,13 +46,17 @@ func (h OpenHold) Open() int64 { return h.Amount - h.Captured - h.Released }
 var holdSQL string
 
 // Place places a hold within tx; repeat is true when the same hold was placed before. It never makes an account.
-// Errors: [ErrNoAccount], [ErrInsufficient], [ErrKeyReused]; after each the caller must roll tx back.
+// Errors: [ErrNoAccount], [ErrInsufficient], [ErrOutOfRange], [ErrKeyReused]; after each the caller must roll tx back.
 func Place(ctx context.Context, tx pgx.Tx, h Hold) (repeat bool, err error) {
 	if h.Amount <= 0 {
 		return false, fmt.Errorf("hold %s: an amount above 0 is held, not %d", h.Key, h.Amount)
 	}
 	var placed, enough bool
-	if err := tx.QueryRow(ctx, holdSQL, h.TenantID, h.Code, h.Currency, h.Key, h.Amount).Scan(&placed, &enough); err != nil {
+	err = tx.QueryRow(ctx, holdSQL, h.TenantID, h.Code, h.Currency, h.Key, h.Amount).Scan(&placed, &enough)
+	if outOfRange(err) {
+		return false, fmt.Errorf("hold %s: %w", h.Key, ErrOutOfRange)
+	}
+	if err != nil {
 		return false, fmt.Errorf("hold %s: %w", h.Key, err)
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"sort"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paylatch/paylatch/internal/database"
 )
@@ -25,6 +26,8 @@ var (
 	ErrUnbalanced = errors.New("the journal does not balance")
 	// ErrInsufficient says that a line would leave an account with less available than it may have.
 	ErrInsufficient = errors.New("insufficient funds")
+	// ErrOutOfRange says that a balance would be beyond what is kept: half of 64 bits.
+	ErrOutOfRange = errors.New("a balance would be out of range")
 	// ErrNoAccount says that there is no such account.
 	ErrNoAccount = errors.New("no such account")
 )
@@ -73,7 +76,7 @@ var postSQL string
 
 // Post books a journal within tx and answers with its id; posted is false when a journal with this key was there before
 // (its id comes back, and nothing is changed). Accounts that do not exist are made. Account rows are locked in the order
-// of their ids, whatever the order of the lines. Errors: [ErrUnbalanced], [ErrInsufficient]; both abort tx.
+// of their ids, whatever the order of the lines. Errors: [ErrUnbalanced], [ErrInsufficient], [ErrOutOfRange]; each aborts tx.
 func Post(ctx context.Context, tx pgx.Tx, j Journal) (id int64, posted bool, err error) {
 	lines, err := merge(j.Lines)
 	if err != nil {
@@ -103,11 +106,18 @@ func Post(ctx context.Context, tx pgx.Tx, j Journal) (id int64, posted bool, err
 		return id, false, nil
 	case database.Violated(err, "available_not_negative"):
 		return 0, false, fmt.Errorf("post journal %s: %w", j.Key, ErrInsufficient)
+	case outOfRange(err):
+		return 0, false, fmt.Errorf("post journal %s: %w", j.Key, ErrOutOfRange)
 	case database.Violated(err, "ledger_accounts_held_check"):
 		return 0, false, fmt.Errorf("post journal %s: %w", j.Key, ErrHoldExceeded)
 	default:
 		return 0, false, fmt.Errorf("post journal %s: %w", j.Key, err)
 	}
+}
+
+func outOfRange(err error) bool {
+	var pg *pgconn.PgError
+	return database.Violated(err, "amounts_in_range") || errors.As(err, &pg) && pg.Code == "22003"
 }
 
 // merge gives one line per account, in a fixed order, and refuses what does not balance before the database has to.

@@ -61,10 +61,8 @@ func (b *Books) Apply(ctx context.Context, eventID int64) (Applied, error) {
 func unbookable(err error) string {
 	var pg *pgconn.PgError
 	switch {
-	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, ledger.ErrUnbalanced):
+	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, ledger.ErrUnbalanced), errors.Is(err, ledger.ErrOutOfRange):
 		return err.Error()
-	case errors.As(err, &pg) && pg.Code == "22003":
-		return "an account's balance would be beyond 64 bits"
 	case errors.As(err, &pg) && pg.Code[:2] == "23":
 		return "it breaks the rule " + pg.ConstraintName
 	}

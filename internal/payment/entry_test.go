@@ -472,7 +472,7 @@ func TestOneEventThatTheEngineRefusesDoesNotStopTheOthers(t *testing.T) {
 func TestWhatTheBooksCannotTakeIsParkedAndNotTriedForEver(t *testing.T) {
 	t.Parallel()
 	h, driver := newHouse(t)
-	for i, amount := range []int64{math.MaxInt64 - 5, 10} {
+	for i, amount := range []int64{1<<62 - 5, 10} {
 		order := fmt.Sprint("o", i)
 		h.Create(t, testhouse.Order(order, amount))
 		h.Report(t, testhouse.Paid(t, "tx"+order, order, amount))

@@ -206,8 +206,18 @@ func postLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, captured 
 // accountsExist refuses a transfer before it is one: no account is made by naming it.
 func accountsExist(ctx context.Context, tx pgx.Tx, r Request) error {
 	money, _, _ := split(r.Legs)
-	_, err := ledger.Look(ctx, tx, r.TenantID, linesOf(money))
-	return err
+	lines := linesOf(money)
+	named, err := ledger.Look(ctx, tx, r.TenantID, lines)
+	if err != nil {
+		return err
+	}
+	for i := range lines {
+		lines[i].AllowNegative = named[i].AllowNegative
+	}
+	if ledger.Mints(lines) {
+		return fmt.Errorf("%w: an account that may go negative cannot pay into one of paylatch's own", ErrInvalid)
+	}
+	return nil
 }
 
 // skusExist refuses a transfer of goods that the tenant does not have.

@@ -6,12 +6,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/alert"
@@ -73,8 +74,9 @@ func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
 
 func fence(t Transfer) ledger.Fence { return ledger.Fence{GID: t.GID, Branch: booksBranch} }
 
-// errTooMuch says that a receiver's balance would be beyond 64 bits.
-var errTooMuch = errors.New("a balance would be beyond 64 bits")
+// headroom is the balance beyond which nobody is paid by a transfer any more: half of what an account may hold, so that what is
+// tried now can still be confirmed when others have been paid meanwhile.
+const headroom = 1 << 61
 
 // holdLegs holds what is paid, account by account in the order of their ids, and looks whether who is paid can be.
 func holdLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg) error {
@@ -84,8 +86,8 @@ func holdLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg) error {
 	}
 	for _, i := range byAccountID(named) {
 		if money[i].Amount > 0 {
-			if named[i].Balance > math.MaxInt64-money[i].Amount {
-				return errTooMuch // said now where it can be: a Confirm would fail until there is room
+			if named[i].Balance > headroom-money[i].Amount {
+				return fmt.Errorf("pay %s: %w", money[i].Account, ledger.ErrOutOfRange)
 			}
 			continue
 		}
@@ -137,6 +139,15 @@ func (s *Service) Decide(ctx context.Context, id int64, failure string) (p Progr
 // Settle decides a transfer without external participants and carries the decision out, in one transaction: where all legs
 // live in this database nobody can see the one without the other.
 func (s *Service) Settle(ctx context.Context, id int64, failure string) (p Progress, err error) {
+	p, err = s.settle(ctx, id, failure)
+	if failure == "" && errors.Is(err, ledger.ErrOutOfRange) {
+		// Rolled back with its decision: it can still be cancelled, and must be, as it could never be confirmed.
+		return s.settle(ctx, id, AmountOutOfRange)
+	}
+	return p, err
+}
+
+func (s *Service) settle(ctx context.Context, id int64, failure string) (p Progress, err error) {
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		t, err := s.decide(ctx, tx, id, failure)
 		if err != nil {
@@ -259,6 +270,8 @@ func cancelLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods [
 var claimSQL string
 
 const (
+	// stuckAfter is when a transfer that is still tried is not a delay any more.
+	stuckAfter     = 5 * time.Minute
 	redriveBatch   = 100
 	redriveTimeout = 30 * time.Second
 	// fencePurge is how many old fences one round deletes.
@@ -271,9 +284,38 @@ const (
 func (s *Service) Redrive(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, redriveTimeout)
 	defer cancel()
+	measureErr := s.measure(ctx)
 	started, err := s.startDue(ctx)
 	_, purgeErr := s.PurgeFences(ctx, fencePurge)
-	return started, errors.Join(err, purgeErr)
+	return started, errors.Join(err, purgeErr, measureErr)
+}
+
+var (
+	unended = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "paylatch_transfers_unended",
+		Help: "Transfers that have not ended, by state.",
+	}, []string{"state"})
+	oldestUnended = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "paylatch_transfers_unended_oldest_seconds",
+		Help: "Age of the oldest transfer that has not ended, by state; 0 without one.",
+	}, []string{"state"})
+)
+
+func (s *Service) measure(ctx context.Context) error {
+	for _, state := range []State{Trying, Confirming, Cancelling} {
+		var count int64
+		var since *time.Time
+		if err := s.pool.QueryRow(ctx, "SELECT count(*), min(created_at) FROM transfers WHERE state = $1 AND state IN ('TRYING', 'CONFIRMING', 'CANCELLING')", state).Scan(&count, &since); err != nil {
+			return fmt.Errorf("count %s transfers: %w", state, err)
+		}
+		age := 0.0
+		if since != nil {
+			age = s.now().Sub(*since).Seconds()
+		}
+		unended.WithLabelValues(string(state)).Set(float64(count))
+		oldestUnended.WithLabelValues(string(state)).Set(age)
+	}
+	return nil
 }
 
 func (s *Service) startDue(ctx context.Context) (int, error) {
@@ -287,8 +329,8 @@ func (s *Service) startDue(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("claim overdue transfers: %w", err)
 	}
 	for i, t := range due {
-		if t.State != Trying {
-			alert.Raise(s.log, alert.TransferStuck, "a decided transfer does not end", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.String("state", string(t.State)))
+		if t.State != Trying || now.Sub(t.CreatedAt) > stuckAfter {
+			alert.Raise(s.log, alert.TransferStuck, "a transfer does not end", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.String("state", string(t.State)))
 		}
 		if !s.start(ctx, t, true) {
 			return i, nil // the engine is away: the others wait for their next deadline

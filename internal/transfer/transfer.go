@@ -111,8 +111,11 @@ var (
 	ErrReferenceReused = errors.New("the reference belongs to another transfer")
 )
 
-// maxLegs bounds one transfer.
-const maxLegs = 32
+// Bounds of one transfer. An amount is one that every JSON reader keeps exactly.
+const (
+	maxLegs   = 32
+	maxAmount = 1<<53 - 1
+)
 
 // valid checks a request and says which mode it takes.
 func (r Request) valid() (Mode, error) {
@@ -172,8 +175,8 @@ func (r Request) valid() (Mode, error) {
 
 // validLedger keeps merchants from the accounts that say what channels and operators have done.
 func (l Leg) validLedger() error {
-	if !ledger.ValidCode(l.Account) || l.Amount == 0 || l.Amount == math.MinInt64 || l.Currency == "" {
-		return fmt.Errorf("%w: a ledger leg needs an account, an amount and a currency", ErrInvalid)
+	if !ledger.ValidCode(l.Account) || l.Amount == 0 || l.Amount < -maxAmount || l.Amount > maxAmount || l.Currency == "" {
+		return fmt.Errorf("%w: a ledger leg needs an account, an amount of at most %d, and a currency", ErrInvalid, int64(maxAmount))
 	}
 	if ledger.Reserved(l.Account) {
 		return fmt.Errorf("%w: account %s is moved by channels and operators alone", ErrInvalid, l.Account)
@@ -239,7 +242,7 @@ func refusal(err error) string {
 		return AccountNotFound
 	case errors.Is(err, stock.ErrUnknownSKU):
 		return SKUNotFound
-	case errors.Is(err, errTooMuch):
+	case errors.Is(err, ledger.ErrOutOfRange):
 		return AmountOutOfRange
 	}
 	return ""
