@@ -61,10 +61,8 @@ func TestNoLineOfAJournalVanishesWithItsAccount(t *testing.T) {
 	_, _, err := post(t.Context(), db, moves("fund", line("bank", -10), line("b", 10)))
 	require.NoError(t, err)
 	// The lines in dollars come last, sum to zero by themselves, and their accounts are not there yet.
-	j := moves("k", line("bank", -700), line("b", 700))
-	for _, l := range []ledger.Line{{Code: "x", Currency: "USD", Amount: -100, AllowNegative: true}, {Code: "y", Currency: "USD", Amount: 100}} {
-		j.Lines = append(j.Lines, l)
-	}
+	j := moves("k", line("bank", -700), line("b", 700),
+		ledger.Line{Code: "x", Currency: "USD", Amount: -100, AllowNegative: true}, ledger.Line{Code: "y", Currency: "USD", Amount: 100})
 	results := ledger.PostMany(t.Context(), db.Engine, []ledger.Journal{j})
 	require.NoError(t, results[0].Err)
 	require.True(t, results[0].New)
