@@ -82,9 +82,9 @@ func (c *benchTransfers) Run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return c.run(ctx, func(pool *pgxpool.Pool, _ string) (*bench.Report, error) {
+	return c.run(ctx, func(pool *pgxpool.Pool, owner string) (*bench.Report, error) {
 		return bench.Transfers(ctx, bench.TransfersConfig{
-			Pool: pool, Worker: polling, Other: other, Length: c.length(), Callers: c.Concurrency, Progress: os.Stdout,
+			Pool: pool, OwnerURL: owner, Worker: polling, Other: other, Length: c.length(), Callers: c.Concurrency, Progress: os.Stdout,
 		})
 	})
 }

@@ -5,12 +5,15 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Result is one measured phase.
@@ -59,6 +62,17 @@ func (r *Report) Print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "  %-62s %6.2f%s\n", ratio.Name, ratio.Value, goal)
 	}
+}
+
+// analyze lets the planner know the tables, as autovacuum does a minute later: a phase must not be measured with the plans of
+// empty tables.
+func analyze(ctx context.Context, ownerURL string) error {
+	conn, err := pgx.Connect(ctx, ownerURL)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "ANALYZE")
+	return errors.Join(err, conn.Close(ctx))
 }
 
 // measure runs do by a number of callers for a time, after a short warm-up that does not count. do is given a number of its

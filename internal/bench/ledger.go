@@ -57,6 +57,14 @@ func Ledger(ctx context.Context, c LedgerConfig) (*Report, error) {
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
+	for n := range int64(100) {
+		if err := ledger.BareBatch(ctx, c.Pool, batch("seed", n)); err != nil {
+			return nil, err
+		}
+	}
+	if err := analyze(ctx, c.OwnerURL); err != nil {
+		return nil, err
+	}
 	group := ledger.NewGroup(c.Pool)
 	defer group.Stop()
 	single := func(hot bool, run string) func(context.Context, int64) (int, error) {
@@ -178,8 +186,7 @@ func (c LedgerConfig) grow(ctx context.Context) error {
 			fmt.Fprintf(c.Progress, "  growing: %d of %d entries after %s\n", have, c.Grow, time.Since(begin).Round(time.Second))
 		}
 	}
-	_, err := c.Pool.Exec(ctx, "SELECT 1")
-	return err
+	return nil
 }
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
@@ -207,8 +214,10 @@ func (c LedgerConfig) pgbench(ctx context.Context, report *Report) (Result, erro
 		return Result{}, err
 	}
 	seconds := strconv.Itoa(max(1, int(c.Length.Seconds())))
-	// Prepared, as the pool does it.
-	out, err := exec.CommandContext(ctx, path, "-n", "-M", "prepared", "-c", strconv.Itoa(c.Callers), "-j", "2", "-T", seconds, "-f", script.Name(), c.OwnerURL).CombinedOutput()
+	// Prepared and without compilation, as the pool does it.
+	cmd := exec.CommandContext(ctx, path, "-n", "-M", "prepared", "-c", strconv.Itoa(c.Callers), "-j", "2", "-T", seconds, "-f", script.Name(), c.OwnerURL)
+	cmd.Env = append(os.Environ(), "PGOPTIONS=-c jit=off")
+	out, err := cmd.CombinedOutput()
 	match := tps.FindSubmatch(out)
 	if err != nil || match == nil {
 		return Result{}, fmt.Errorf("pgbench: %w: %s", err, out)

