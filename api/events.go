@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,7 +107,12 @@ func (s *server) replayEvent(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	s.showEvent(c, results[0].EventID)
+	// A body may hold several events; one that stood under its body's hash may have become another.
+	shown := results[0].EventID
+	if slices.ContainsFunc(results, func(r payment.Reported) bool { return r.EventID == id }) {
+		shown = id
+	}
+	s.showEvent(c, shown)
 }
 
 const maxReason = 500 // characters
