@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -115,7 +116,7 @@ func Ledger(ctx context.Context, c LedgerConfig) (*Report, error) {
 	report.ratio("batches of 50 ÷ the bare multi-row loop", results["batches of 50"], results["batches of 50, bare multi-row loop"], 0.6)
 	report.ratio("a lone caller: gathered ÷ one per transaction", results["a lone caller, gathered"], results["a lone caller, one per transaction"], 0)
 	if c.Grow > 0 {
-		if err := c.grow(ctx); err != nil {
+		if err := errors.Join(c.grow(ctx), analyze(ctx, c.OwnerURL)); err != nil {
 			return nil, err
 		}
 		grown, err := measure(ctx, fmt.Sprintf("gathered, spread, %d entries", c.Grow), c.Callers, c.Length, gathered(false, "gg"))
