@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/stock"
-	"github.com/paylatch/paylatch/internal/strictjson"
 	"github.com/paylatch/paylatch/workflows"
 )
 
@@ -90,28 +88,22 @@ func (r paymentRequest) valid() (payment.Request, error) {
 	}, nil
 }
 
-// canonicalObject gives one text to all JSON of the same meaning: keys sorted, no white space, numbers as written.
+// canonicalObject is [canonicalJSON] of a payment's metadata: an object, {} where there is none.
 func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage("{}"), nil
 	}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.UseNumber()
-	var object map[string]any
-	if err := dec.Decode(&object); err != nil {
+	if raw[0] != '{' {
 		return nil, badRequest("metadata_invalid", "metadata must be a JSON object")
 	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // it would make six bytes of one
-	if err := enc.Encode(object); err != nil {
+	canonical, err := canonicalJSON(raw)
+	if err != nil {
 		return nil, fmt.Errorf("canonical metadata: %w", err)
 	}
-	canonical := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 	if len(canonical) > maxMetadata {
 		return nil, badRequest("metadata_invalid", fmt.Sprintf("metadata has at most %d bytes", maxMetadata))
 	}
-	return canonical, strictjson.Check(canonical)
+	return canonical, nil
 }
 
 type paymentBody struct {

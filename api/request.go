@@ -62,6 +62,27 @@ func jsonProblem(err error) error {
 	}
 }
 
+// canonicalJSON gives one text to all JSON of the same meaning: keys sorted, no white space, numbers as written. raw is a part
+// of a body that was read, and so well-formed; absent stays absent.
+func canonicalJSON(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // it would make six bytes of one
+	if err := enc.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
 // fieldCode is the stable code of a field that is not as it must be; what stands inside of a list goes by the list's name.
 func fieldCode(field string) string {
 	field, _, _ = strings.Cut(field, ".")

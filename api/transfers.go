@@ -80,20 +80,6 @@ func (r transferRequest) legs() ([]transfer.Leg, error) {
 	return legs, nil
 }
 
-// canonicalJSON gives one text to all JSON of the same meaning; absent stays absent.
-func canonicalJSON(raw json.RawMessage) (json.RawMessage, error) {
-	if len(raw) == 0 {
-		return nil, nil
-	}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.UseNumber()
-	var value any
-	if err := dec.Decode(&value); err != nil {
-		return nil, badRequest("json_malformed", "a participant's body cannot be read")
-	}
-	return json.Marshal(value)
-}
-
 func (s *server) createTransfer(c *gin.Context) {
 	key, err := idempotencyKey(c)
 	var body transferRequest

@@ -105,6 +105,7 @@ func (e *Entry) expireDue(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("close expired payments: %w", err)
 	}
 	closed := int(tag.RowsAffected())
+	defer func() { expired.Add(float64(closed)) }() // what is closed counts, whatever fails after it
 	// Orders with items go one by one: each locks its stock in order.
 	for range RedriveBatch {
 		one, err := e.expireOne(ctx)
@@ -116,7 +117,6 @@ func (e *Entry) expireDue(ctx context.Context) (int, error) {
 		}
 		closed++
 	}
-	expired.Add(float64(closed))
 	return closed, nil
 }
 

@@ -42,11 +42,8 @@ func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
 		if err != nil {
 			return err
 		}
-		if p, err = progressOf(t); err != nil || t.State != Trying {
-			return err
-		}
-		legs, err := t.Legs()
-		if err != nil {
+		var legs []Leg
+		if p, legs, err = progressOf(t); err != nil || t.State != Trying {
 			return err
 		}
 		money, goods, _ := split(legs)
@@ -127,7 +124,7 @@ func (s *Service) Decide(ctx context.Context, id int64, failure string) (p Progr
 		if err != nil {
 			return err
 		}
-		p, err = progressOf(t)
+		p, _, err = progressOf(t)
 		return err
 	})
 	if err != nil {
@@ -194,11 +191,7 @@ func (s *Service) End(ctx context.Context, id int64, last bool) (p Progress, err
 
 // end works on a transfer whose row is locked.
 func (s *Service) end(ctx context.Context, tx pgx.Tx, t Transfer, last bool) (Progress, error) {
-	p, err := progressOf(t)
-	if err != nil {
-		return p, err
-	}
-	legs, err := t.Legs()
+	p, legs, err := progressOf(t)
 	if err != nil {
 		return p, err
 	}
@@ -221,9 +214,11 @@ func (s *Service) end(ctx context.Context, tx pgx.Tx, t Transfer, last bool) (Pr
 	return p, err
 }
 
-func progressOf(t Transfer) (Progress, error) {
-	external, err := t.External()
-	return Progress{State: t.State, Failure: deref(t.Failure), External: external}, err
+// progressOf also gives the legs, which it has to read.
+func progressOf(t Transfer) (Progress, []Leg, error) {
+	legs, err := t.Legs()
+	_, _, external := split(legs)
+	return Progress{State: t.State, Failure: deref(t.Failure), External: external}, legs, err
 }
 
 func confirmLegs(ctx context.Context, tx pgx.Tx, t Transfer, money []Leg, goods []stock.Item) error {

@@ -221,16 +221,6 @@ func split(legs []Leg) (money []Leg, goods []stock.Item, external []int) {
 	return money, goods, external
 }
 
-// External lists the numbers of the legs that external participants carry out.
-func (t Transfer) External() ([]int, error) {
-	legs, err := t.Legs()
-	if err != nil {
-		return nil, err
-	}
-	_, _, external := split(legs)
-	return external, nil
-}
-
 // refusal gives the code of an error that will not change by trying again; empty for any other.
 func refusal(err error) string {
 	switch {
