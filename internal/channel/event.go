@@ -20,7 +20,11 @@ const (
 	PayFailed     Kind = "PAY_FAILED"
 	RefundSuccess Kind = "REFUND_SUCCESS"
 	RefundFailed  Kind = "REFUND_FAILED"
-	ShareResult   Kind = "PROFIT_SHARE_RESULT"
+	// RefundAbnormal is a refund that is stuck until a person acts in the channel's console; it is no end.
+	RefundAbnormal Kind = "REFUND_ABNORMAL"
+	// RefundHint says that something was refunded, in a form that nothing may be booked from: the channel is asked.
+	RefundHint  Kind = "REFUND_HINT"
+	ShareResult Kind = "PROFIT_SHARE_RESULT"
 	// Unsupported is an authentic message of a type that paylatch has no use for.
 	Unsupported Kind = "UNSUPPORTED"
 	// Unreadable is an authentic message whose body says nothing that can be used.
@@ -41,6 +45,16 @@ type Event struct {
 	Amount int64
 	// Currency is an upper-case three-letter code.
 	Currency string
+	// PayerAmount is what the payer paid of a payment's Amount after the channel's coupons, in the same unit; 0 where the
+	// channel does not tell. The merchant gets Amount.
+	PayerAmount int64
+	// Fee is the channel's fee, in the same unit; nil where the channel does not tell.
+	Fee *int64
+	// OutNo is the merchant's own number of the refund or sharing.
+	OutNo string
+	// Receiver and LegState tell of one leg of a sharing.
+	Receiver string
+	LegState LegState
 	// OccurredAt is the channel's time of the fact; zero where it tells none.
 	OccurredAt time.Time
 	// Mismatch says in what the message's context (app, merchant, seller, mode) contradicts the account's
@@ -91,7 +105,7 @@ func Read(a Account, body []byte) ([]Event, error) {
 
 func check(e Event) error {
 	for _, id := range []struct{ name, value string }{
-		{"subject", e.Subject}, {"transaction_id", e.TransactionID}, {"out_trade_no", e.OutTradeNo},
+		{"subject", e.Subject}, {"transaction_id", e.TransactionID}, {"out_trade_no", e.OutTradeNo}, {"own number", e.OutNo}, {"receiver", e.Receiver},
 	} {
 		if err := checkIdentifier(id.name, id.value); err != nil {
 			return err
@@ -114,6 +128,9 @@ func check(e Event) error {
 	}
 	if e.Amount < 0 || (e.Amount == 0) != (e.Currency == "") {
 		return &Unusable{"its amount is not above 0 with a currency"}
+	}
+	if e.PayerAmount < 0 || (e.PayerAmount > 0 && e.Currency == "") {
+		return &Unusable{"its payer's amount is not above 0 with a currency"}
 	}
 	if e.Kind == PaySuccess && e.Amount == 0 {
 		return &Unusable{"it reports a payment without an amount"}

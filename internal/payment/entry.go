@@ -252,7 +252,7 @@ func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r re
 	result := Reported{Key: key, State: v.state, Outcome: v.outcome, reason: v.reason}
 	err := tx.QueryRow(ctx, insertEventSQL, acct.TenantID, acct.ID, key, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
 		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, conflictsWith,
-		at, e.deadline(v.state), r.Mismatch).Scan(&result.EventID)
+		at, e.deadline(v.state), r.Mismatch, orNil(r.PayerAmount), r.Fee, r.OutNo, r.Receiver, r.LegState).Scan(&result.EventID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return result, false, nil
 	}
@@ -266,7 +266,8 @@ func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r re
 func (e *Entry) update(ctx context.Context, tx pgx.Tx, id int64, r report, v verdict, receipt int64) (Reported, error) {
 	now := e.now()
 	tag, err := tx.Exec(ctx, rejudgeEventSQL, id, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
-		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, e.deadline(v.state), now, r.Mismatch)
+		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, e.deadline(v.state), now, r.Mismatch,
+		orNil(r.PayerAmount), r.Fee, r.OutNo, r.Receiver, r.LegState)
 	if err != nil {
 		return Reported{}, fmt.Errorf("judge the event again: %w", err)
 	}

@@ -68,6 +68,11 @@ type Event struct {
 	OutTradeNo    string       `db:"out_trade_no"`
 	Amount        *int64       `db:"amount"` // minor units of Currency; nil where the channel tells none
 	Currency      *string      `db:"currency"`
+	PayerAmount   *int64       `db:"payer_amount"`
+	Fee           *int64       `db:"fee"`
+	OutNo         string       `db:"out_no"` // the merchant's own number of a refund or sharing
+	Receiver      string       `db:"receiver"`
+	LegState      string       `db:"leg_state"`
 	OccurredAt    *time.Time   `db:"occurred_at"`
 	Mismatch      string       `db:"mismatch"`
 	State         EventState   `db:"state"`
@@ -89,12 +94,16 @@ type report struct {
 // says tells whether the report says what the stored event says.
 func (r report) says(e Event) bool {
 	return r.Mismatch == e.Mismatch && r.Kind == e.Kind && r.TransactionID == e.TransactionID && r.OutTradeNo == e.OutTradeNo &&
-		r.Amount == deref(e.Amount) && r.Currency == deref(e.Currency)
+		r.Amount == deref(e.Amount) && r.Currency == deref(e.Currency) && r.OutNo == e.OutNo && r.Receiver == e.Receiver && string(r.LegState) == e.LegState
 }
 
 // conflictKey is the key of a report that contradicts the event under r.key: the same contradiction has the same key.
 func (r report) conflictKey() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q %q", r.TransactionID, r.OutTradeNo, r.Amount, r.Currency, r.Mismatch))
+	facts := fmt.Appendf(nil, "%q %q %d %q %q", r.TransactionID, r.OutTradeNo, r.Amount, r.Currency, r.Mismatch)
+	if r.OutNo != "" || r.Receiver != "" {
+		facts = fmt.Appendf(facts, " %q %q %q", r.OutNo, r.Receiver, r.LegState)
+	}
+	sum := sha256.Sum256(facts)
 	return r.key + "#" + hex.EncodeToString(sum[:8])
 }
 
@@ -114,13 +123,15 @@ func (r report) describe() string {
 func eventOf(r report) Event {
 	return Event{
 		Kind: r.Kind, TransactionID: r.TransactionID, OutTradeNo: r.OutTradeNo, Amount: orNil(r.Amount), Currency: orNil(r.Currency), Mismatch: r.Mismatch,
+		OutNo: r.OutNo, Receiver: r.Receiver, LegState: string(r.LegState),
 	}
 }
 
 func reportOf(e Event) report {
 	r := report{key: e.Key, Event: channel.Event{
 		Kind: e.Kind, TransactionID: e.TransactionID, OutTradeNo: e.OutTradeNo,
-		Amount: deref(e.Amount), Currency: deref(e.Currency), Mismatch: e.Mismatch,
+		Amount: deref(e.Amount), Currency: deref(e.Currency), PayerAmount: deref(e.PayerAmount), Fee: e.Fee, Mismatch: e.Mismatch,
+		OutNo: e.OutNo, Receiver: e.Receiver, LegState: channel.LegState(e.LegState),
 	}}
 	if e.OccurredAt != nil {
 		r.OccurredAt = *e.OccurredAt

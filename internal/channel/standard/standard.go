@@ -193,7 +193,7 @@ func (*account) Parse(body []byte) ([]channel.Event, error) {
 	}
 	switch kind {
 	case channel.RefundSuccess, channel.RefundFailed:
-		e.Subject = d.RefundID
+		e.Subject, e.OutNo = d.RefundID, d.OutRefundNo
 	case channel.ShareResult:
 		return shareEvents(e, d)
 	default:
@@ -211,7 +211,15 @@ func shareEvents(e channel.Event, d Data) ([]channel.Event, error) {
 	for _, r := range d.Receivers {
 		// The length keeps "a:b" + "c" and "a" + "b:c" apart.
 		e.Subject = fmt.Sprintf("%s:%d:%s", d.ShareID, len(r.Account), r.Account)
-		e.Amount = r.Amount
+		e.Amount, e.OutNo, e.Receiver = r.Amount, d.OutOrderNo, r.Account
+		switch r.State {
+		case "SUCCESS", "SUCCEEDED":
+			e.LegState = channel.LegSucceeded
+		case "CLOSED", "FAILED":
+			e.LegState = channel.LegClosed
+		default:
+			e.LegState = channel.LegPending // no end: it says nothing that can be booked
+		}
 		e.Note = "receiver state " + strconv.QuoteToASCII(shortened(r.State))
 		events = append(events, e)
 	}
