@@ -25,6 +25,7 @@ import (
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/devstack"
 	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/migrations"
@@ -166,7 +167,7 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(engineDB, box, options, log)
+	h, err := newHouse(engineDB, box, options, payment.DefaultPlan, log)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 type serveCommand struct {
 	engineFlags
 	logFlags
+	planFlags
 	HTTP           string `help:"Address to listen on." name:"http" default:"127.0.0.1:8080" env:"PAYLATCH_HTTP" placeholder:"ADDRESS"`
 	APIDatabaseURL string `help:"PostgreSQL as the role paylatch_api (row-level security)." name:"api-database-url" env:"PAYLATCH_API_DATABASE_URL" placeholder:"URL"`
 	TemporalUI     string `help:"Base URL of the Temporal UI, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
@@ -51,7 +52,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(engineDB, box, options, log)
+	h, err := newHouse(engineDB, box, options, c.plan(), log)
 	if err != nil {
 		return err
 	}

@@ -100,6 +100,25 @@ func (f engineFlags) openWithKey() (*pgxpool.Pool, *sealed.Box, error) {
 	return db, box, err
 }
 
+// planFlags say how long a row may rest.
+type planFlags struct {
+	RedriveAfter time.Duration `help:"How long an event or a transfer may rest before the re-drive takes it, 5s to 60s: the same for serve and worker." default:"60s" env:"PAYLATCH_REDRIVE_AFTER" placeholder:"DURATION"`
+}
+
+// Validate keeps the deadline between a hand-over's own retry and what verify calls a fault.
+func (f planFlags) Validate() error {
+	if f.RedriveAfter < payment.DefaultPlan.Retry || f.RedriveAfter > payment.DefaultPlan.Received {
+		return fmt.Errorf("--redrive-after is %s to %s", payment.DefaultPlan.Retry, payment.DefaultPlan.Received)
+	}
+	return nil
+}
+
+func (f planFlags) plan() payment.Plan {
+	plan := payment.DefaultPlan
+	plan.Received = f.RedriveAfter
+	return plan
+}
+
 // logFlags say what is logged.
 type logFlags struct {
 	LogLevel zapcore.Level `help:"Least level that is logged: debug, info, warn, error." default:"info" env:"PAYLATCH_LOG_LEVEL"`
@@ -130,7 +149,7 @@ type house struct {
 	log       *zap.Logger
 }
 
-func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, log *zap.Logger) (*house, error) {
+func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, plan payment.Plan, log *zap.Logger) (*house, error) {
 	temporal, err := engine.Open(options)
 	if err != nil {
 		return nil, err
@@ -140,9 +159,9 @@ func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, l
 	return &house{
 		engine:    engineDB,
 		accounts:  accounts,
-		entry:     payment.NewEntry(engineDB, accounts, starter, log, payment.DefaultPlan, nil),
+		entry:     payment.NewEntry(engineDB, accounts, starter, log, plan, nil),
 		books:     payment.NewBooks(engineDB, log),
-		transfers: transfer.NewService(engineDB, box, starter, log, nil),
+		transfers: transfer.NewService(engineDB, box, starter, log, nil).RedriveAfter(plan.Received),
 		starter:   starter,
 		group:     ledger.NewGroup(engineDB),
 		temporal:  temporal,

@@ -19,6 +19,7 @@ import (
 type workerCommand struct {
 	engineFlags
 	logFlags
+	planFlags
 	Queues string `help:"Task queues to serve, of payments, ledger and participants; all without." env:"PAYLATCH_QUEUES" placeholder:"LIST"`
 	Ops    string `help:"Address for /healthz and /metrics of this worker; none without." env:"PAYLATCH_OPS" placeholder:"ADDRESS"`
 }
@@ -41,7 +42,7 @@ func (c *workerCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(db, box, options, log)
+	h, err := newHouse(db, box, options, c.plan(), log)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type Service struct {
 	driver Driver
 	log    *zap.Logger
 	now    func() time.Time
+	trying time.Duration // how long a transfer may be TRYING before the re-drive takes it
 }
 
 // NewService takes the engine's pool; now is the clock of deadlines, nil the real one.
@@ -40,7 +41,13 @@ func NewService(pool *pgxpool.Pool, box *sealed.Box, driver Driver, log *zap.Log
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{pool, box, driver, log, now}
+	return &Service{pool, box, driver, log, now, tryingDeadline}
+}
+
+// RedriveAfter replaces the deadline of TRYING.
+func (s *Service) RedriveAfter(d time.Duration) *Service {
+	s.trying = d
+	return s
 }
 
 // Deadlines after which the re-drive looks at a transfer that has not ended.
@@ -102,7 +109,7 @@ var errNameTaken = errors.New("the key was taken at this moment")
 
 // begin makes the row and takes the request's names, or finds the transfer that has them.
 func (s *Service) begin(ctx context.Context, tx pgx.Tx, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, created bool, err error) {
-	t, err = one(ctx, tx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(tryingDeadline))
+	t, err = one(ctx, tx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(s.trying))
 	if errors.Is(err, ErrNotFound) {
 		t, err = s.existing(ctx, tx, r, fingerprint)
 		return t, false, err

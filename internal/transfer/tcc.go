@@ -315,7 +315,7 @@ func (s *Service) measure(ctx context.Context) error {
 
 func (s *Service) startDue(ctx context.Context) (int, error) {
 	now := s.now()
-	rows, err := s.pool.Query(ctx, claimSQL, now, now.Add(tryingDeadline), now.Add(endingDeadline), redriveBatch)
+	rows, err := s.pool.Query(ctx, claimSQL, now, now.Add(s.trying), now.Add(endingDeadline), redriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim overdue transfers: %w", err)
 	}
