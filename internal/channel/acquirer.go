@@ -206,11 +206,15 @@ type ShareReturn struct {
 	OutReturnNo string
 	OutOrderNo  string
 	ShareID     string
-	Type        string
-	Account     string
-	Amount      int64
-	Currency    string
-	Reason      string
+	// TransactionID, OutTradeNo and Reference are those of the payment that was shared: some channels know a return by it.
+	TransactionID string
+	OutTradeNo    string
+	Reference     string
+	Type          string
+	Account       string
+	Amount        int64
+	Currency      string
+	Reason        string
 }
 
 // ReturnState is what a channel says of a return.
