@@ -57,7 +57,10 @@ type Order struct {
 	Currency    string
 	Description string
 	// Method is how the payer pays, in the channel's own word; empty is the channel's default.
-	Method    string
+	Method string
+	// CreatedAt is when the order was made here, before any call; zero where that is not known. A channel that forgets
+	// numbers after a while (Stripe's idempotency keys live for a day) is asked before an older order is announced again.
+	CreatedAt time.Time
 	ExpiresAt time.Time
 	// Payer is the payer in the channel's own identity (a WeChat openid, an Alipay buyer_id), where the method needs one.
 	Payer string
