@@ -21,11 +21,39 @@ func Exponent(currency string) (int, error) {
 	return exponent, nil
 }
 
-// Format writes an amount for people: 12345, "CNY" gives "123.45 CNY". An unknown currency is written in minor units.
-func Format(amount int64, currency string) string {
+// ErrNotAmount says that a text is not a decimal amount of a currency.
+var ErrNotAmount = errors.New("not an amount")
+
+// Parse reads a decimal text as minor units: "99.00", "99.0" and "99" of "CNY" are 9900. It takes ASCII digits with at most
+// one point between them and nothing else: no sign, exponent, blank or separator, no more decimals than the currency has,
+// and nothing beyond 64 bits. Errors: [ErrNotAmount], [ErrUnknownCurrency].
+func Parse(text, currency string) (int64, error) {
 	exponent, err := Exponent(currency)
 	if err != nil {
-		return strconv.FormatInt(amount, 10) + " (minor units) " + currency
+		return 0, err
+	}
+	whole, decimals, pointed := strings.Cut(text, ".")
+	switch {
+	case !isDigits(whole) || pointed && !isDigits(decimals):
+		return 0, fmt.Errorf("%w: it must be digits with at most one point between them", ErrNotAmount)
+	case len(decimals) > exponent:
+		return 0, fmt.Errorf("%w: it has more than the %d decimals of %s", ErrNotAmount, exponent, currency)
+	}
+	amount, err := strconv.ParseInt(whole+decimals+strings.Repeat("0", exponent-len(decimals)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: it is too large", ErrNotAmount)
+	}
+	return amount, nil
+}
+
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// Decimal writes minor units as a decimal text with all decimals of the currency: 9900, "CNY" gives "99.00".
+// Error: [ErrUnknownCurrency].
+func Decimal(amount int64, currency string) (string, error) {
+	exponent, err := Exponent(currency)
+	if err != nil {
+		return "", err
 	}
 	digits := strconv.FormatInt(amount, 10)
 	sign := ""
@@ -39,5 +67,14 @@ func Format(amount int64, currency string) string {
 		point := len(digits) - exponent
 		digits = digits[:point] + "." + digits[point:]
 	}
-	return sign + digits + " " + currency
+	return sign + digits, nil
+}
+
+// Format writes an amount for people: 12345, "CNY" gives "123.45 CNY". An unknown currency is written in minor units.
+func Format(amount int64, currency string) string {
+	text, err := Decimal(amount, currency)
+	if err != nil {
+		return strconv.FormatInt(amount, 10) + " (minor units) " + currency
+	}
+	return text + " " + currency
 }
