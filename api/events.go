@@ -25,6 +25,11 @@ type eventBody struct {
 	TransactionID string             `json:"transaction_id"`
 	Amount        *int64             `json:"amount"`
 	Currency      *string            `json:"currency"`
+	PayerAmount   *int64             `json:"payer_amount,omitempty"`
+	Fee           *int64             `json:"fee,omitempty"`
+	OutNo         string             `json:"out_no,omitempty"`
+	Receiver      string             `json:"receiver,omitempty"`
+	LegState      string             `json:"leg_state,omitempty"`
 	OccurredAt    *time.Time         `json:"occurred_at,omitempty"`
 	State         payment.EventState `json:"state"`
 	Outcome       *payment.Outcome   `json:"outcome"`
@@ -39,6 +44,7 @@ func newEventBody(e payment.Event) eventBody {
 	return eventBody{
 		ID: e.ID, EventKey: e.Key, Channel: e.Channel, Account: e.Account, Kind: e.Kind, OutTradeNo: e.OutTradeNo,
 		TransactionID: e.TransactionID, Amount: e.Amount, Currency: e.Currency, OccurredAt: e.OccurredAt,
+		PayerAmount: e.PayerAmount, Fee: e.Fee, OutNo: e.OutNo, Receiver: e.Receiver, LegState: e.LegState,
 		State: e.State, Outcome: e.Outcome, Reason: e.Reason, ConflictsWith: e.ConflictsWith,
 		JournalKey: e.JournalKey, ReceivedAt: e.ReceivedAt, StateSince: e.StateSince,
 	}

@@ -59,7 +59,7 @@ func openFace(t *testing.T, driver testhouse.Driver) *face {
 	f.Entry = payment.NewEntry(f.Engine, f.Accounts, driver, log, payment.DefaultPlan, f.Clock.Now)
 	srv := httptest.NewServer(api.Handler(api.Config{
 		Orders: f.Orders, Entry: f.Entry, Books: f.Books, Accounts: f.Accounts, API: f.API, Engine: f.Engine,
-		Transfers: f.Transfers, AwaitTransfer: f.awaitTransfer, Group: f.group(t),
+		Acquiring: f.Acquiring, Transfers: f.Transfers, AwaitTransfer: f.awaitTransfer, Group: f.group(t),
 		DatabaseReady: func(ctx context.Context) error {
 			if away := f.databaseAway.Load(); away != nil {
 				return *away

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/stock"
@@ -26,6 +29,8 @@ const (
 	maxDescription = 256 // characters
 	maxItems       = 50
 	maxMethod      = 32          // characters
+	maxPayer       = 128         // characters
+	maxReturnURL   = 2048        // bytes
 	maxMetadata    = 16 << 10    // bytes of JSON
 	maxExpiry      = 366 * 86400 // seconds
 )
@@ -45,6 +50,8 @@ type paymentRequest struct {
 	Items            []stock.Item    `json:"items"`
 	RedemptionCode   bool            `json:"redemption_code"`
 	Metadata         json.RawMessage `json:"metadata"`
+	// ChannelOptions is what some methods need to know.
+	ChannelOptions payment.ChannelOptions `json:"channel_options"`
 }
 
 // valid checks every field and gives the request in the form that is stored and compared.
@@ -66,6 +73,9 @@ func (r paymentRequest) valid() (payment.Request, error) {
 			return payment.Request{}, badRequest(fieldCode(f.name), fmt.Sprintf("%s has at most %d characters and no NUL", f.name, f.max))
 		}
 	}
+	if err := validOptions(r.ChannelOptions); err != nil {
+		return payment.Request{}, err
+	}
 	if r.Account != "" && r.Channel == "" {
 		return payment.Request{}, badRequest("channel_invalid", "an account needs its channel")
 	}
@@ -84,8 +94,25 @@ func (r paymentRequest) valid() (payment.Request, error) {
 	return payment.Request{
 		OutTradeNo: r.OutTradeNo, Amount: *r.Amount, Currency: r.Currency, Description: r.Description,
 		Channel: r.Channel, Account: r.Account, Method: r.Method, ExpiresIn: r.ExpiresInSeconds, Metadata: metadata,
-		Items: stock.Sorted(r.Items), RedemptionCode: r.RedemptionCode,
+		Items: stock.Sorted(r.Items), RedemptionCode: r.RedemptionCode, Options: r.ChannelOptions,
 	}, nil
+}
+
+func validOptions(o payment.ChannelOptions) error {
+	invalid := func(why string) error { return badRequest("channel_options_invalid", why) }
+	switch {
+	case utf8.RuneCountInString(o.Payer) > maxPayer || !isText(o.Payer):
+		return invalid(fmt.Sprintf("payer has at most %d characters and no NUL", maxPayer))
+	case o.ClientIP != "" && net.ParseIP(o.ClientIP) == nil:
+		return invalid("client_ip must be an IP address")
+	}
+	if o.ReturnURL != "" {
+		u, err := url.Parse(o.ReturnURL)
+		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || len(o.ReturnURL) > maxReturnURL {
+			return invalid("return_url must be an http or https URL")
+		}
+	}
+	return nil
 }
 
 // canonicalObject is [canonicalJSON] of a payment's metadata: an object, {} where there is none.
@@ -127,8 +154,13 @@ type paymentBody struct {
 	ShippedAt      *time.Time      `json:"shipped_at,omitempty"`
 	CompletedAt    *time.Time      `json:"completed_at,omitempty"`
 	ClosedAt       *time.Time      `json:"closed_at,omitempty"`
-	WorkflowID     string          `json:"workflow_id"`
-	TemporalUI     string          `json:"temporal_ui,omitempty"`
+	// PrepayState is there for an order whose channel is asked; ChannelData once the payer can pay.
+	PrepayState      *string         `json:"prepay_state,omitempty"`
+	PrepayFailure    *string         `json:"prepay_failure,omitempty"`
+	ChannelData      json.RawMessage `json:"channel_data,omitempty"`
+	CloseRequestedAt *time.Time      `json:"close_requested_at,omitempty"`
+	WorkflowID       string          `json:"workflow_id"`
+	TemporalUI       string          `json:"temporal_ui,omitempty"`
 }
 
 // paymentDetail is a payment with what channels reported about it.
@@ -147,6 +179,7 @@ func (s *server) paymentBody(p payment.Payment) paymentBody {
 		RefundState: p.RefundState, RefundedAmount: p.RefundedAmount, CloseReason: p.CloseReason,
 		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt, ShippedAt: p.ShippedAt,
 		CompletedAt: p.CompletedAt, ClosedAt: p.ClosedAt,
+		PrepayState: p.PrepayState, PrepayFailure: p.PrepayFailure, ChannelData: p.ChannelData, CloseRequestedAt: p.CloseRequestedAt,
 		WorkflowID: id, TemporalUI: s.WorkflowURL(id),
 	}
 }
@@ -173,9 +206,61 @@ func (s *server) createPayment(c *gin.Context) {
 		s.log.Warn("events that came before their order wait for the re-drive", zap.String("tenant", tenantID),
 			zap.String("order", p.OutTradeNo), zap.Error(err))
 	}
+	if p, err = s.announce(c.Request.Context(), p); err != nil {
+		s.fail(c, err)
+		return
+	}
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
+	}
+	s.showPayment(c, status, p)
+}
+
+// prepayWait is how long a request waits for its channel; the announcement goes on after it.
+const prepayWait = 6 * time.Second
+
+// announce has an order's channel told of it, and gives the order as it is then. What the channel does not answer in time
+// is there when the request comes again.
+func (s *server) announce(ctx context.Context, p payment.Payment) (payment.Payment, error) {
+	if s.Prepay == nil || p.State != payment.Pending || p.PrepayState == nil || *p.PrepayState != payment.PrepayPending || p.CloseRequestedAt != nil {
+		return p, nil
+	}
+	wait, cancel := context.WithTimeout(ctx, prepayWait)
+	defer cancel()
+	if err := s.Prepay(wait, orderRef(p)); err != nil {
+		s.log.Warn("an order is not announced yet", zap.String("tenant", p.TenantID), zap.String("order", p.OutTradeNo), zap.Error(err))
+	}
+	p, err := s.Orders.Get(ctx, p.TenantID, p.OutTradeNo)
+	if err == nil && p.PrepayState != nil && *p.PrepayState == payment.PrepayFailed {
+		return p, newProblem(http.StatusUnprocessableEntity, "channel_refused", *p.PrepayFailure+"; the same request tries again")
+	}
+	return p, err
+}
+
+func orderRef(p payment.Payment) acquiring.Ref {
+	return acquiring.Ref{PaymentID: p.ID, TenantID: p.TenantID, OutTradeNo: p.OutTradeNo, Channel: p.Channel}
+}
+
+// closePayment closes an order; where its channel has to close it first, the answer is 202 and the order ends CLOSED or PAID.
+func (s *server) closePayment(c *gin.Context) {
+	number, err := outTradeNo(c)
+	if err == nil {
+		err = readJSON(c, &struct{}{}, true)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	p, err := s.Orders.Close(c.Request.Context(), who(c).TenantID, number)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	status := http.StatusOK
+	if p.State == payment.Pending {
+		status = http.StatusAccepted
+		s.Acquiring.RequestClose(c.Request.Context(), orderRef(p))
 	}
 	s.showPayment(c, status, p)
 }

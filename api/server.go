@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/console"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
@@ -28,6 +29,9 @@ type Config struct {
 	Entry    *payment.Entry
 	Books    *payment.Books
 	Accounts *tenant.Accounts
+	// Acquiring closes orders at their channel; Prepay announces one there and waits for that, or its context's end.
+	Acquiring *acquiring.Service
+	Prepay    func(ctx context.Context, o acquiring.Ref) error
 	// Transfers carries transfers out; AwaitTransfer waits for a flow's end, or its context's.
 	Transfers     *transfer.Service
 	AwaitTransfer func(ctx context.Context, t transfer.Transfer) error
@@ -83,7 +87,7 @@ func Handler(cfg Config) http.Handler {
 	v1.POST("/payments", s.createPayment)
 	v1.GET("/payments", s.listPayments)
 	v1.GET("/payments/:out_trade_no", s.getPayment)
-	v1.POST("/payments/:out_trade_no/close", s.movePayment(cfg.Orders.Close))
+	v1.POST("/payments/:out_trade_no/close", s.closePayment)
 	v1.POST("/payments/:out_trade_no/ship", s.movePayment(cfg.Orders.Ship))
 	v1.POST("/payments/:out_trade_no/complete", s.movePayment(cfg.Orders.Complete))
 	v1.GET("/events", s.listEvents)

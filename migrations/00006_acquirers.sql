@@ -9,6 +9,8 @@ ALTER TABLE payments
     -- FAILED: refused for good, prepay_failure says why.
     ADD COLUMN prepay_state text CHECK (prepay_state IN ('PENDING', 'READY', 'FAILED')),
     ADD COLUMN prepay_failure text,
+    -- How often the channel was called: after the first call it is unknown whether it knows the order, so it is asked first.
+    ADD COLUMN prepay_calls int NOT NULL DEFAULT 0,
     ADD COLUMN channel_data json,
     -- The channel's own number of the order, for channels that cannot be asked by ours.
     ADD COLUMN channel_reference text NOT NULL DEFAULT '',
@@ -20,9 +22,9 @@ ALTER TABLE payments
     ADD CONSTRAINT prepay_ready CHECK ((prepay_state = 'READY') = (channel_data IS NOT NULL));
 CREATE INDEX payments_to_ask ON payments (next_ask_at) WHERE state = 'PENDING' AND next_ask_at IS NOT NULL;
 
-GRANT INSERT (channel_options, sharing_plan, prepay_state) ON payments TO paylatch_api;
+GRANT INSERT (channel_options, sharing_plan, prepay_state, next_ask_at) ON payments TO paylatch_api;
 GRANT UPDATE (prepay_state, prepay_failure, close_requested_at, next_ask_at) ON payments TO paylatch_api;
-GRANT UPDATE (prepay_state, prepay_failure, channel_data, channel_reference, close_requested_at, next_ask_at) ON payments TO paylatch_engine;
+GRANT UPDATE (prepay_state, prepay_failure, prepay_calls, channel_data, channel_reference, close_requested_at, next_ask_at) ON payments TO paylatch_engine;
 
 ALTER TABLE channel_events
     -- What the payer paid of amount after coupons; null where the channel does not tell.
@@ -39,5 +41,5 @@ GRANT UPDATE (payer_amount, fee, out_no, receiver, leg_state) ON channel_events 
 -- +goose Down
 ALTER TABLE channel_events DROP COLUMN payer_amount, DROP COLUMN fee, DROP COLUMN out_no, DROP COLUMN receiver, DROP COLUMN leg_state;
 DROP INDEX payments_to_ask;
-ALTER TABLE payments DROP COLUMN channel_options, DROP COLUMN sharing_plan, DROP COLUMN prepay_state, DROP COLUMN prepay_failure,
+ALTER TABLE payments DROP COLUMN channel_options, DROP COLUMN sharing_plan, DROP COLUMN prepay_state, DROP COLUMN prepay_failure, DROP COLUMN prepay_calls,
     DROP COLUMN channel_data, DROP COLUMN channel_reference, DROP COLUMN close_requested_at, DROP COLUMN next_ask_at;

@@ -8,22 +8,29 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/payment"
-	"github.com/paylatch/paylatch/internal/transfer"
 )
 
 // redriveEvery is how often overdue rows are looked for: each look is a few index reads.
 const redriveEvery = 2 * time.Second
 
+// Driven looks once after its rows that stopped moving, and returns how many it moved. Any number of processes may call it.
+type Driven interface {
+	Redrive(ctx context.Context) (moved int, err error)
+}
+
 // Redrive looks after overdue rows until ctx is done. It needs the database alone: while the engine is away orders still
 // expire, events are matched, and people are told.
-func Redrive(ctx context.Context, entry *payment.Entry, transfers *transfer.Service, log *zap.Logger) {
+func Redrive(ctx context.Context, log *zap.Logger, drives ...Driven) {
 	tick := time.NewTicker(redriveEvery)
 	defer tick.Stop()
 	for {
-		moved, err := entry.Redrive(ctx)
-		started, transfersErr := transfers.Redrive(ctx)
-		moved += started
-		err = errors.Join(err, transfersErr)
+		moved := 0
+		var err error
+		for _, d := range drives {
+			n, failed := d.Redrive(ctx)
+			moved += n
+			err = errors.Join(err, failed)
+		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("re-drive: some rows were not looked after; the next round tries again", zap.Error(err))
 		}

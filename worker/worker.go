@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/activities"
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/workflows"
@@ -22,7 +23,10 @@ import (
 
 // Queues lists the task queues that this build serves.
 func Queues() []string {
-	return []string{workflows.PaymentsQueue, workflows.LedgerQueue, workflows.ParticipantsQueue}
+	return []string{
+		workflows.PaymentsQueue, workflows.LedgerQueue, workflows.ParticipantsQueue,
+		workflows.ChannelQueue("wechatpay"), workflows.ChannelQueue("alipay"), workflows.ChannelQueue("stripe"),
+	}
 }
 
 // ParseQueues reads a list such as "payments,ledger"; empty means all.
@@ -43,13 +47,20 @@ func ParseQueues(list string) ([]string, error) {
 	return queues, nil
 }
 
-// Config is what a worker process runs on.
-type Config struct {
-	Client    client.Client
-	Queues    []string
+// Activities is what the queues' activities stand on.
+type Activities struct {
 	Books     *payment.Books
 	Transfers *transfer.Service
+	Acquiring *acquiring.Service
 	Log       *zap.Logger
+}
+
+// Config is what a worker process runs on.
+type Config struct {
+	Client client.Client
+	Queues []string
+	Serves Activities
+	Log    *zap.Logger
 	// DatabaseConnections is the size of the engine's pool; no more database steps run at once.
 	DatabaseConnections int
 }
@@ -71,7 +82,7 @@ func Run(ctx context.Context, c Config) error {
 		w := New(c.Client, queue, c.DatabaseConnections, func(err error) {
 			fatal <- fmt.Errorf("queue %s: the worker gave up: %w", queue, err)
 		})
-		Register(w, queue, &activities.Payments{Books: c.Books}, &activities.Transfers{Service: c.Transfers, Log: c.Log})
+		Register(w, queue, c.Serves)
 		if err := w.Start(); err != nil {
 			stop()
 			return fmt.Errorf("start the worker of queue %s: %w", queue, err)
@@ -91,12 +102,23 @@ func Run(ctx context.Context, c Config) error {
 // and a slow one must not hold up the rest.
 const participantCalls = 200
 
+// channelCalls is how many calls to one channel one process makes at once, and channelCallsPerSecond how many all processes
+// together begin: below what the channels allow a provider.
+const (
+	channelCalls          = 100
+	channelCallsPerSecond = 200
+)
+
 // New makes a worker without any registration. fatal is told when it can no longer poll.
 func New(c client.Client, queue string, connections int, fatal func(error)) worker.Worker {
 	scaling := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
 	activitiesAtOnce := max(1, connections/2-1)
-	if queue == workflows.ParticipantsQueue {
+	perSecond := 0.0
+	switch {
+	case queue == workflows.ParticipantsQueue:
 		activitiesAtOnce = participantCalls
+	case workflows.IsChannelQueue(queue):
+		activitiesAtOnce, perSecond = channelCalls, channelCallsPerSecond
 	}
 	return worker.New(c, queue, worker.Options{
 		// Two fixed pollers leave tasks in partitions that nobody polls: seconds of waiting under load.
@@ -108,25 +130,47 @@ func New(c client.Client, queue string, connections int, fatal func(error)) work
 		MaxConcurrentActivityExecutionSize:      activitiesAtOnce,
 		// The steps of the payments queue run beside its flows; nothing is ever put on it as a task of its own.
 		LocalActivityWorkerOnly: queue == workflows.PaymentsQueue,
-		OnFatalError:            fatal,
-		WorkerStopTimeout:       stopTimeout,
+		// Over all workers of the queue; each account has a limit of its own beside it (channel.Caller).
+		TaskQueueActivitiesPerSecond: perSecond,
+		OnFatalError:                 fatal,
+		WorkerStopTimeout:            stopTimeout,
 	})
 }
 
 // Register gives a queue's worker what it serves, under the names that histories hold.
-func Register(w worker.Registry, queue string, payments *activities.Payments, transfers *activities.Transfers) {
-	if queue == workflows.ParticipantsQueue {
-		w.RegisterActivityWithOptions(transfers.Call, activity.RegisterOptions{Name: workflows.ParticipantActivity})
+func Register(w worker.Registry, queue string, serves Activities) {
+	named := func(name string) activity.RegisterOptions { return activity.RegisterOptions{Name: name} }
+	payments := &activities.Payments{Books: serves.Books}
+	transfers := &activities.Transfers{Service: serves.Transfers, Log: serves.Log}
+	asking := &activities.Acquiring{Service: serves.Acquiring, Log: serves.Log}
+	switch {
+	case workflows.IsChannelQueue(queue):
+		w.RegisterActivityWithOptions(asking.Prepay, named(workflows.PrepayActivity))
+		w.RegisterActivityWithOptions(asking.Inquire, named(workflows.InquireActivity))
 		return
+	case queue == workflows.ParticipantsQueue:
+		w.RegisterActivityWithOptions(transfers.Call, named(workflows.ParticipantActivity))
+		return
+	case queue == workflows.PaymentsQueue:
+		for name, flow := range Flows() {
+			w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
+		}
 	}
-	if queue == workflows.PaymentsQueue {
-		w.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
-		w.RegisterWorkflowWithOptions(workflows.Event, workflow.RegisterOptions{Name: workflows.EventWorkflow})
-		w.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
+	// The short steps in the database: beside the flows of the payments queue, and on the ledger queue when they take longer.
+	w.RegisterActivityWithOptions(payments.ApplyEvent, named(workflows.ApplyEventActivity))
+	w.RegisterActivityWithOptions(transfers.Try, named(workflows.TransferTryActivity))
+	w.RegisterActivityWithOptions(transfers.Decide, named(workflows.TransferDecideActivity))
+	w.RegisterActivityWithOptions(transfers.Settle, named(workflows.TransferSettleActivity))
+	w.RegisterActivityWithOptions(transfers.End, named(workflows.TransferEndActivity))
+}
+
+// Flows lists the workflows by the names that histories hold.
+func Flows() map[string]any {
+	return map[string]any{
+		workflows.PaymentWorkflow:  workflows.Payment,
+		workflows.EventWorkflow:    workflows.Event,
+		workflows.TransferWorkflow: workflows.Transfer,
+		workflows.PrepayWorkflow:   workflows.Prepay,
+		workflows.InquiryWorkflow:  workflows.Inquiry,
 	}
-	w.RegisterActivityWithOptions(payments.ApplyEvent, activity.RegisterOptions{Name: workflows.ApplyEventActivity})
-	w.RegisterActivityWithOptions(transfers.Try, activity.RegisterOptions{Name: workflows.TransferTryActivity})
-	w.RegisterActivityWithOptions(transfers.Decide, activity.RegisterOptions{Name: workflows.TransferDecideActivity})
-	w.RegisterActivityWithOptions(transfers.Settle, activity.RegisterOptions{Name: workflows.TransferSettleActivity})
-	w.RegisterActivityWithOptions(transfers.End, activity.RegisterOptions{Name: workflows.TransferEndActivity})
 }

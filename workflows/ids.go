@@ -15,6 +15,16 @@ func PaymentID(tenant, outTradeNo string) string {
 	return bounded("pay/" + tenant + "/" + outTradeNo)
 }
 
+// PrepayID is the idempotency key of announcing an order to its channel.
+func PrepayID(tenant, outTradeNo string) string {
+	return bounded("prepay/" + tenant + "/" + outTradeNo)
+}
+
+// InquiryID is the idempotency key of asking a channel about an order.
+func InquiryID(tenant, outTradeNo string) string {
+	return bounded("inquiry/" + tenant + "/" + outTradeNo)
+}
+
 // EventID is the idempotency key of an event's own flow. accountID is our number of the channel account.
 func EventID(accountID int64, eventKey string) string {
 	return bounded("event/" + strconv.FormatInt(accountID, 10) + "/" + eventKey)

@@ -6,6 +6,7 @@
 package workflows
 
 import (
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -16,6 +17,8 @@ const (
 	PaymentWorkflow  = "Payment"
 	EventWorkflow    = "Event"
 	TransferWorkflow = "Transfer"
+	PrepayWorkflow   = "Prepay"
+	InquiryWorkflow  = "Inquiry"
 
 	// WakeSignal tells a payment's flow of an event that is stored and waits to be booked.
 	WakeSignal = "wake"
@@ -29,6 +32,9 @@ const (
 	TransferEndActivity    = "transfer_end"
 	// ParticipantActivity calls an external participant of a transfer.
 	ParticipantActivity = "participant_call"
+	// PrepayActivity announces an order to its channel; InquireActivity asks what became of one, and closes it where due.
+	PrepayActivity  = "prepay"
+	InquireActivity = "inquire"
 )
 
 // Task queues, scaled apart.
@@ -40,6 +46,14 @@ const (
 	// ParticipantsQueue calls external participants of transfers.
 	ParticipantsQueue = "participants"
 )
+
+// ChannelQueue makes the outgoing calls to one channel: a channel that is slow, or limits the rate, holds up no other.
+func ChannelQueue(channel string) string { return channelQueue + channel }
+
+const channelQueue = "channel-"
+
+// IsChannelQueue tells whether a queue makes outgoing calls to a channel.
+func IsChannelQueue(queue string) bool { return strings.HasPrefix(queue, channelQueue) }
 
 // Search attributes, all of type Keyword. Operators' queries rest on the names.
 var (

@@ -134,12 +134,13 @@ func (c *devCommand) logger() (*zap.Logger, func(), error) {
 	}, nil
 }
 
-// checkPort tells of a taken port before anything is started.
+// checkPort tells of a taken port before anything is started, and picks one in the place of 0: channels are told of it.
 func (c *devCommand) checkPort(ctx context.Context) error {
 	listener, err := api.Listen(ctx, c.HTTP)
 	if err != nil {
 		return err
 	}
+	c.HTTP = listener.Addr().String()
 	return listener.Close()
 }
 
@@ -167,7 +168,7 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(engineDB, box, options, payment.DefaultPlan, log)
+	h, err := newHouse(engineDB, houseConfig{box, options, payment.DefaultPlan, "http://" + dialable(c.HTTP), log})
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 type serveCommand struct {
 	engineFlags
+	channelFlags
 	logFlags
 	planFlags
 	HTTP           string `help:"Address to listen on." name:"http" default:"127.0.0.1:8080" env:"PAYLATCH_HTTP" placeholder:"ADDRESS"`
@@ -52,7 +53,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(engineDB, box, options, c.plan(), log)
+	h, err := newHouse(engineDB, houseConfig{box, options, c.plan(), c.PublicURL, log})
 	if err != nil {
 		return err
 	}
@@ -86,10 +87,12 @@ func (h *house) refuseUnsafe(ctx context.Context) error {
 
 func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string) http.Handler {
 	return api.Handler(api.Config{
-		Orders:        payment.NewOrders(apiDB),
+		Orders:        payment.NewOrders(apiDB, h.accounts.Asks),
 		Entry:         h.entry,
 		Books:         h.books,
 		Accounts:      h.accounts,
+		Acquiring:     h.acquiring,
+		Prepay:        h.starter.Prepay,
 		Transfers:     h.transfers,
 		AwaitTransfer: h.starter.AwaitTransfer,
 		Group:         h.group,

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/channel/registry"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/engine"
@@ -119,6 +120,11 @@ func (f planFlags) plan() payment.Plan {
 	return plan
 }
 
+// channelFlags say how channels reach this installation.
+type channelFlags struct {
+	PublicURL string `help:"Base URL that channels reach the callbacks by, such as https://pay.example.com; without it the URL that each channel's console has counts." env:"PAYLATCH_PUBLIC_URL" placeholder:"URL"`
+}
+
 // logFlags say what is logged.
 type logFlags struct {
 	LogLevel zapcore.Level `help:"Least level that is logged: debug, info, warn, error." default:"info" env:"PAYLATCH_LOG_LEVEL"`
@@ -142,6 +148,7 @@ type house struct {
 	entry     *payment.Entry
 	books     *payment.Books
 	transfers *transfer.Service
+	acquiring *acquiring.Service
 	starter   *start.Starter
 	group     *ledger.Group
 	temporal  client.Client
@@ -149,24 +156,38 @@ type house struct {
 	log       *zap.Logger
 }
 
-func newHouse(engineDB *pgxpool.Pool, box *sealed.Box, options client.Options, plan payment.Plan, log *zap.Logger) (*house, error) {
-	temporal, err := engine.Open(options)
+// houseConfig is what a process decides about its house.
+type houseConfig struct {
+	box       *sealed.Box
+	temporal  client.Options
+	plan      payment.Plan
+	publicURL string
+	log       *zap.Logger
+}
+
+func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
+	temporal, err := engine.Open(c.temporal)
 	if err != nil {
 		return nil, err
 	}
-	accounts := tenant.NewAccounts(engineDB, registry.All(), box)
+	accounts := tenant.NewAccounts(engineDB, registry.All(), c.box)
 	starter := start.New(temporal)
+	entry := payment.NewEntry(engineDB, accounts, starter, c.log, c.plan, nil)
+	books := payment.NewBooks(engineDB, c.log)
 	return &house{
-		engine:    engineDB,
-		accounts:  accounts,
-		entry:     payment.NewEntry(engineDB, accounts, starter, log, plan, nil),
-		books:     payment.NewBooks(engineDB, log),
-		transfers: transfer.NewService(engineDB, box, starter, log, nil).RedriveAfter(plan.Received),
+		engine:   engineDB,
+		accounts: accounts,
+		entry:    entry,
+		books:    books,
+		acquiring: acquiring.New(acquiring.Config{
+			Pool: engineDB, Accounts: accounts, Entry: entry, Books: books, Driver: starter, PublicURL: c.publicURL, Log: c.log,
+		}),
+		transfers: transfer.NewService(engineDB, c.box, starter, c.log, nil).RedriveAfter(c.plan.Received),
 		starter:   starter,
 		group:     ledger.NewGroup(engineDB),
 		temporal:  temporal,
-		namespace: options.Namespace,
-		log:       log,
+		namespace: c.temporal.Namespace,
+		log:       c.log,
 	}, nil
 }
 

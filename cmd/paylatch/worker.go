@@ -18,9 +18,10 @@ import (
 
 type workerCommand struct {
 	engineFlags
+	channelFlags
 	logFlags
 	planFlags
-	Queues string `help:"Task queues to serve, of payments, ledger and participants; all without." env:"PAYLATCH_QUEUES" placeholder:"LIST"`
+	Queues string `help:"Task queues to serve, of payments, ledger, participants and channel-NAME; all without." env:"PAYLATCH_QUEUES" placeholder:"LIST"`
 	Ops    string `help:"Address for /healthz and /metrics of this worker; none without." env:"PAYLATCH_OPS" placeholder:"ADDRESS"`
 }
 
@@ -42,7 +43,7 @@ func (c *workerCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(db, box, options, c.plan(), log)
+	h, err := newHouse(db, houseConfig{box, options, c.plan(), c.PublicURL, log})
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (h *house) work(ctx context.Context, queues []string, connections int) erro
 	group, ctx := errgroup.WithContext(ctx)
 	if slices.Contains(queues, workflows.PaymentsQueue) {
 		group.Go(func() error {
-			worker.Redrive(ctx, h.entry, h.transfers, h.log)
+			worker.Redrive(ctx, h.log, h.entry, h.transfers, h.acquiring)
 			return nil
 		})
 	}
@@ -81,7 +82,8 @@ func (h *house) poll(ctx context.Context, queues []string, connections int) erro
 	}
 	h.log.Info("working", zap.Strings("queues", queues))
 	return worker.Run(ctx, worker.Config{
-		Client: h.temporal, Queues: queues, Books: h.books, Transfers: h.transfers, Log: h.log, DatabaseConnections: connections,
+		Client: h.temporal, Queues: queues, Log: h.log, DatabaseConnections: connections,
+		Serves: worker.Activities{Books: h.books, Transfers: h.transfers, Acquiring: h.acquiring, Log: h.log},
 	})
 }
 

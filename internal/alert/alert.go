@@ -16,6 +16,8 @@ const (
 	Conflict     = "event_conflict"
 	// A decided transfer is not confirmed or cancelled by its deadline, or a participant keeps failing to.
 	TransferStuck = "transfer_stuck"
+	// A channel does not say what became of an order.
+	InquiryStuck = "inquiry_stuck"
 )
 
 var raised = promauto.NewCounterVec(prometheus.CounterOpts{

@@ -15,7 +15,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
 
-	"github.com/paylatch/paylatch/activities"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
@@ -65,9 +64,9 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 		return nil, err
 	}
 	log := zap.NewNop()
-	steps := &activities.Transfers{Service: transfer.NewService(c.Pool, box, nobody{}, log, nil), Log: log}
+	service := transfer.NewService(c.Pool, box, nobody{}, log, nil)
 	w := worker.New(c.Worker, workflows.PaymentsQueue, c.Callers, nil)
-	worker.Register(w, workflows.PaymentsQueue, &activities.Payments{Books: payment.NewBooks(c.Pool, log)}, steps)
+	worker.Register(w, workflows.PaymentsQueue, worker.Activities{Books: payment.NewBooks(c.Pool, log), Transfers: service, Log: log})
 	w.RegisterWorkflowWithOptions(floor, workflow.RegisterOptions{Name: floorWorkflow})
 	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: floorActivity})
 	if err := w.Start(); err != nil {
@@ -78,7 +77,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 		return nil, err
 	}
 
-	if err := c.seed(ctx, steps.Service); err != nil {
+	if err := c.seed(ctx, service); err != nil {
 		return nil, err
 	}
 	report := &Report{}

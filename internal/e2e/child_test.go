@@ -137,7 +137,7 @@ func child(role string) error {
 		}
 		accounts := tenant.NewAccounts(db, registry.All(), box)
 		srv := httptest.NewServer(api.Handler(api.Config{
-			Orders: payment.NewOrders(apiDB), Books: books, Accounts: accounts, API: apiDB, Engine: db, Log: zap.NewNop(),
+			Orders: payment.NewOrders(apiDB, accounts.Asks), Books: books, Accounts: accounts, API: apiDB, Engine: db, Log: zap.NewNop(),
 			Entry:       payment.NewEntry(db, accounts, deadly{}, zap.NewNop(), payment.DefaultPlan, nil),
 			WorkflowURL: func(id string) string { return id },
 		}))

@@ -71,9 +71,10 @@ func work(t *testing.T, h *testhouse.House, c client.Client) (stop func()) {
 	done := make(chan error, 1)
 	go func() {
 		var redrive sync.WaitGroup
-		redrive.Go(func() { worker.Redrive(ctx, h.Entry, h.Transfers, h.Log) })
+		redrive.Go(func() { worker.Redrive(ctx, h.Log, h.Entry, h.Transfers, h.Acquiring) })
 		err := worker.Run(ctx, worker.Config{
-			Client: c, Queues: worker.Queues(), Books: h.Books, Transfers: h.Transfers, Log: h.Log, DatabaseConnections: 8,
+			Client: c, Queues: worker.Queues(), Log: h.Log, DatabaseConnections: 8,
+			Serves: worker.Activities{Books: h.Books, Transfers: h.Transfers, Acquiring: h.Acquiring, Log: h.Log},
 		})
 		redrive.Wait()
 		done <- err
@@ -108,6 +109,7 @@ func handler(t *testing.T, h *testhouse.House, driver payment.Driver) http.Handl
 		Entry:         payment.NewEntry(engineDB, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now),
 		Books:         h.Books,
 		Accounts:      h.Accounts,
+		Acquiring:     h.Acquiring,
 		Transfers:     h.Transfers,
 		AwaitTransfer: func(ctx context.Context, _ transfer.Transfer) error { <-ctx.Done(); return ctx.Err() },
 		API:           h.API,

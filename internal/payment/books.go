@@ -263,3 +263,23 @@ func (b *Books) tell(ev Event, v verdict) {
 		log.Info("event settled", zap.String("state", string(v.state)), zap.String("reason", v.reason))
 	}
 }
+
+// Close closes an order that its channel says nobody has paid, nobody can pay any more. An order that is not PENDING, or
+// whose payment is reported and about to be booked, stays as it is. Error: [ErrNotFound].
+func (b *Books) Close(ctx context.Context, paymentID int64, reason string) error {
+	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+		var tenantID, outTradeNo string
+		err := tx.QueryRow(ctx, closeAskedSQL, paymentID, reason).Scan(&tenantID, &outTradeNo)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return stock.Release(ctx, tx, tenantID, reservationKey(outTradeNo))
+	})
+	if err != nil {
+		return fmt.Errorf("close payment %d: %w", paymentID, err)
+	}
+	return nil
+}

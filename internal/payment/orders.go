@@ -19,10 +19,20 @@ import (
 const DefaultExpiry = 24 * time.Hour
 
 // Orders is what a merchant may do with its own orders. Every call works under row-level security for one tenant.
-type Orders struct{ pool *pgxpool.Pool }
+type Orders struct {
+	pool *pgxpool.Pool
+	asks func(ctx context.Context, accountID int64) (bool, error)
+}
 
-// NewOrders takes the API's pool.
-func NewOrders(pool *pgxpool.Pool) *Orders { return &Orders{pool} }
+// NewOrders takes the API's pool. asks tells whether an account's channel can be asked: then its orders are announced before
+// they are paid, and closed there before they are closed here; nil: none can.
+func NewOrders(pool *pgxpool.Pool, asks func(ctx context.Context, accountID int64) (bool, error)) *Orders {
+	return &Orders{pool, asks}
+}
+
+// firstAsk is how old an unpaid order gets before its channel is asked, in case its callback is lost; then it is asked when
+// it expires.
+const firstAsk = 10 * time.Minute
 
 // Request is what a merchant asks for; it is taken as valid.
 type Request struct {
@@ -39,6 +49,9 @@ type Request struct {
 	Items []stock.Item `json:"items,omitempty"`
 	// RedemptionCode asks for one code, issued when the order is credited.
 	RedemptionCode bool `json:"redemption_code,omitempty"`
+	// Options are for the channel; SharingPlan, canonical JSON, is how the payment will be divided, frozen here.
+	Options     ChannelOptions  `json:"channel_options,omitzero"`
+	SharingPlan json.RawMessage `json:"profit_sharing,omitempty"`
 }
 
 // fingerprint tells two requests under one number apart.
@@ -71,7 +84,9 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 		// First the order that is there: a repeat must not depend on what accounts the tenant has by now.
 		known, err := sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
 		if err == nil && !known {
-			created, err = o.insert(ctx, tx, tenantID, r, fingerprint, now.Add(expiry), items)
+			created, err = o.insert(ctx, tx, tenantID, r, fingerprint, now, now.Add(expiry), items)
+		} else if err == nil {
+			_, err = tx.Exec(ctx, prepayAgainSQL, tenantID, r.OutTradeNo)
 		}
 		if err != nil {
 			return err
@@ -86,14 +101,29 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 }
 
 // insert makes the order; created is false when somebody made the same one at this moment.
-func (o *Orders) insert(ctx context.Context, tx pgx.Tx, tenantID string, r Request, fingerprint []byte, expires time.Time, items []byte) (created bool, err error) {
+func (o *Orders) insert(ctx context.Context, tx pgx.Tx, tenantID string, r Request, fingerprint []byte, now, expires time.Time, items []byte) (created bool, err error) {
 	account, err := chosenAccount(ctx, tx, r)
 	if err != nil {
 		return false, err
 	}
+	options, err := json.Marshal(r.Options)
+	if err != nil {
+		return false, fmt.Errorf("write down the channel's options: %w", err)
+	}
+	var prepay *string
+	var ask *time.Time
+	if account != nil && o.asks != nil {
+		asks, err := o.asks(ctx, *account)
+		if err != nil {
+			return false, err
+		}
+		if asks {
+			prepay, ask = orNil(PrepayPending), orNil(earlier(now.Add(firstAsk), expires))
+		}
+	}
 	var id int64
 	err = tx.QueryRow(ctx, createSQL, tenantID, r.OutTradeNo, r.Amount, r.Currency, r.Description, r.Metadata,
-		account, r.Method, fingerprint, expires, items, r.RedemptionCode).Scan(&id)
+		account, r.Method, fingerprint, expires, items, r.RedemptionCode, options, r.SharingPlan, prepay, ask).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		_, err = sameRequest(ctx, tx, tenantID, r.OutTradeNo, fingerprint)
 		return false, err
@@ -200,10 +230,17 @@ func (o *Orders) List(ctx context.Context, tenantID string, f Filter) (list []Pa
 	return list, nil
 }
 
-// Close closes an order that nobody has paid. Closed already: nothing happens.
-// Errors: [ErrNotFound], [ErrAlreadyPaid].
+// Close closes an order that nobody has paid. Closed already: nothing happens. An order whose channel can be asked stays
+// PENDING with CloseRequestedAt set: its channel has to close it first. Errors: [ErrNotFound], [ErrAlreadyPaid].
 func (o *Orders) Close(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
 	return o.move(ctx, tenantID, outTradeNo, Closed, closeSQL)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // Ship marks a paid order as shipped. Shipped already: nothing happens. Errors: [ErrNotFound], [ErrIllegalMove].
@@ -231,6 +268,8 @@ func (o *Orders) move(ctx context.Context, tenantID, outTradeNo string, to State
 			return stock.Release(ctx, tx, tenantID, reservationKey(outTradeNo))
 		case tag.RowsAffected() == 1 || p.State == to:
 			return nil
+		case to == Closed && p.PrepayState != nil && p.State == Pending:
+			return requestClose(ctx, tx, &p)
 		case to == Closed:
 			// Paid, or still PENDING because a report of the payment is about to be booked.
 			return ErrAlreadyPaid
@@ -242,6 +281,19 @@ func (o *Orders) move(ctx context.Context, tenantID, outTradeNo string, to State
 		return Payment{}, fmt.Errorf("move payment %s to %s: %w", outTradeNo, to, err)
 	}
 	return p, nil
+}
+
+// requestClose stores the wish to close an order that its channel must close first.
+func requestClose(ctx context.Context, tx pgx.Tx, p *Payment) error {
+	tag, err := tx.Exec(ctx, requestCloseSQL, p.TenantID, p.OutTradeNo)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return ErrAlreadyPaid
+	}
+	*p, err = readPayment(ctx, tx, p.TenantID, p.OutTradeNo)
+	return err
 }
 
 // EventFilter narrows a list of events; zero values do not.

@@ -53,6 +53,27 @@ type Payment struct {
 	ClosedAt       *time.Time      `db:"closed_at"`
 	Items          json.RawMessage `db:"items"`
 	RedemptionCode *string         `db:"redemption_code"`
+	AccountID      *int64          `db:"account_id"`
+	SharingPlan    json.RawMessage `db:"sharing_plan"`
+	// PrepayState is nil for an order whose channel is not asked.
+	PrepayState      *string         `db:"prepay_state"`
+	PrepayFailure    *string         `db:"prepay_failure"`
+	ChannelData      json.RawMessage `db:"channel_data"`
+	CloseRequestedAt *time.Time      `db:"close_requested_at"`
+}
+
+// The states of announcing an order to its channel (prepay).
+const (
+	PrepayPending = "PENDING" // not announced yet, or the answer is unknown
+	PrepayReady   = "READY"   // the payer can pay
+	PrepayFailed  = "FAILED"  // refused for good; the same request tries again
+)
+
+// ChannelOptions is what some of the channels' methods need to know.
+type ChannelOptions struct {
+	Payer     string `json:"payer,omitempty"`      // the payer in the channel's own identity, such as a WeChat openid
+	ClientIP  string `json:"client_ip,omitempty"`  // the payer's address
+	ReturnURL string `json:"return_url,omitempty"` // where a page sends the payer back to
 }
 
 // Errors of this package; api maps each to a status once.

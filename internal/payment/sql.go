@@ -29,6 +29,12 @@ var (
 	createSQL string
 	//go:embed sql/close.sql
 	closeSQL string
+	//go:embed sql/close_asked.sql
+	closeAskedSQL string
+	//go:embed sql/request_close.sql
+	requestCloseSQL string
+	//go:embed sql/prepay_again.sql
+	prepayAgainSQL string
 	//go:embed sql/ship.sql
 	shipSQL string
 	//go:embed sql/complete.sql

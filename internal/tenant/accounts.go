@@ -63,6 +63,16 @@ func (a *Accounts) ByID(ctx context.Context, id int64) (Account, error) {
 	return a.find(ctx, "id = $1", id)
 }
 
+// Asks tells whether an account's channel can be asked about its orders. Error: [ErrUnknown].
+func (a *Accounts) Asks(ctx context.Context, id int64) (bool, error) {
+	acct, err := a.ByID(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	_, asks := acct.Account.(channel.Acquirer)
+	return asks, nil
+}
+
 func (a *Accounts) find(ctx context.Context, where string, args ...any) (Account, error) {
 	var acct Account
 	var channelName string

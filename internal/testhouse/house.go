@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/channel/registry"
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/payment"
@@ -30,9 +31,13 @@ type House struct {
 	Accounts *tenant.Accounts
 	// Transfers hands its flows to the same driver.
 	Transfers *transfer.Service
+	// Acquiring asks channels about orders; so do its flows.
+	Acquiring *acquiring.Service
 	Clock     *Clock
 	Log       *zap.Logger
 
+	// PublicURL is what channels are told to call back; set it before Reopen.
+	PublicURL string
 	MasterKey string
 	Tenant    string
 	APIKey    string
@@ -55,6 +60,7 @@ var tenants atomic.Int64
 type Driver interface {
 	payment.Driver
 	transfer.Driver
+	acquiring.Driver
 }
 
 // New builds a house on a database of its own; driver hands its events on. The names of tenants differ between houses, so
@@ -83,9 +89,12 @@ func (h *House) open(t testing.TB, driver Driver) {
 	box, err := sealed.New(h.MasterKey)
 	require.NoError(t, err)
 	h.Accounts = tenant.NewAccounts(h.Engine, registry.All(), box)
-	h.Orders = payment.NewOrders(h.API)
+	h.Orders = payment.NewOrders(h.API, h.Accounts.Asks)
 	h.Books = payment.NewBooks(h.Engine, h.Log)
 	h.Entry = payment.NewEntry(h.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now)
+	h.Acquiring = acquiring.New(acquiring.Config{
+		Pool: h.Engine, Accounts: h.Accounts, Entry: h.Entry, Books: h.Books, Driver: driver, PublicURL: h.PublicURL, Log: h.Log, Now: h.Clock.Now,
+	})
 	h.Transfers = transfer.NewService(h.Engine, box, driver, h.Log, h.Clock.Now)
 }
 
@@ -185,6 +194,7 @@ type Deliveries struct {
 	mu        sync.Mutex
 	list      []payment.Delivery
 	transfers []transfer.Transfer
+	inquiries []acquiring.Ref
 	// Err makes it refuse.
 	Err error
 }
@@ -209,6 +219,26 @@ func (d *Deliveries) StartTransfer(_ context.Context, t transfer.Transfer, _ boo
 	}
 	d.transfers = append(d.transfers, t)
 	return nil
+}
+
+// StartInquiry implements [acquiring.Driver].
+func (d *Deliveries) StartInquiry(_ context.Context, o acquiring.Ref) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Err != nil {
+		return d.Err
+	}
+	d.inquiries = append(d.inquiries, o)
+	return nil
+}
+
+// TakeInquiries gives the orders that were to be asked about since the last call.
+func (d *Deliveries) TakeInquiries() []acquiring.Ref {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := d.inquiries
+	d.inquiries = nil
+	return taken
 }
 
 // TakeTransfers gives the transfers that were to be started since the last call.

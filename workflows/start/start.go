@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/transfer"
@@ -105,6 +106,44 @@ func (s *Starter) StartTransfer(ctx context.Context, t transfer.Transfer, resume
 		return fmt.Errorf("start %s: %w", options.ID, err)
 	}
 	return nil
+}
+
+// StartInquiry implements [acquiring.Driver].
+func (s *Starter) StartInquiry(ctx context.Context, o acquiring.Ref) error {
+	options := orderOptions(o, workflows.InquiryID(o.TenantID, o.OutTradeNo))
+	options.StaticSummary = "Ask " + o.Channel + " about " + o.OutTradeNo
+	_, err := s.client.ExecuteWorkflow(ctx, options, workflows.InquiryWorkflow, workflows.OrderInput{PaymentID: o.PaymentID, Channel: o.Channel})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return nil
+}
+
+// Prepay announces an order to its channel and waits until that has ended, or ctx is done. The order's row has the result.
+func (s *Starter) Prepay(ctx context.Context, o acquiring.Ref) error {
+	options := orderOptions(o, workflows.PrepayID(o.TenantID, o.OutTradeNo))
+	options.StaticSummary = "Announce " + o.OutTradeNo + " to " + o.Channel
+	run, err := s.client.ExecuteWorkflow(ctx, options, workflows.PrepayWorkflow, workflows.OrderInput{PaymentID: o.PaymentID, Channel: o.Channel})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return run.Get(ctx, nil)
+}
+
+// orderOptions let a flow run again once it has ended: who starts it has read a row that is not settled, and asking twice
+// changes nothing.
+func orderOptions(o acquiring.Ref, id string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                       id,
+		TaskQueue:                workflows.PaymentsQueue,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			workflows.TenantAttribute.ValueSet(o.TenantID),
+			workflows.ChannelAttribute.ValueSet(o.Channel),
+			workflows.OrderAttribute.ValueSet(o.OutTradeNo),
+		),
+	}
 }
 
 // AwaitTransfer waits until a transfer's flow ends, or ctx does.
