@@ -38,6 +38,9 @@ const (
 	// Suspense holds money that came but has no order to go to.
 	Suspense = "suspense"
 	Fees     = "fees"
+	// Receivable is what others owe the tenant for money that left a channel beyond what could be taken from Merchant or
+	// Suspense: below zero by what is owed. It may go negative, so that nothing else does in silence.
+	Receivable = "receivable"
 )
 
 // ChannelCode is the account of what a channel account has collected for the tenant; it goes negative as the others rise.

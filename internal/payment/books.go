@@ -27,20 +27,28 @@ const (
 	KindSuspense = "payment_suspense"
 )
 
-// Books carries out what the entry decided. Locks are taken in one order everywhere: event, payment, stock by sku, accounts by id.
+// Books carries out what the entry decided. Locks are taken in one order everywhere: event, payment, refund
+// or sharing, stock by sku, accounts by id.
 type Books struct {
-	pool *pgxpool.Pool
-	log  *zap.Logger
+	pool    *pgxpool.Pool
+	log     *zap.Logger
+	matters matters
 }
 
-// NewBooks takes the engine's pool.
-func NewBooks(pool *pgxpool.Pool, log *zap.Logger) *Books { return &Books{pool, log} }
+// NewBooks takes the engine's pool, and what events of other kinds than payments are about.
+func NewBooks(pool *pgxpool.Pool, log *zap.Logger, list ...Matter) *Books {
+	return &Books{pool, log, newMatters(list)}
+}
 
 // Applied says how an event ended and where it left the order.
 type Applied struct {
 	EventState   EventState
 	Outcome      Outcome
 	PaymentState State
+	// Matter is the state in which the event left another matter than a payment.
+	Matter string
+	// Ask names the channel that must be asked before the event can be booked: it is RECEIVED still.
+	Ask string
 }
 
 // Apply books a RECEIVED event: the order's state, the journal with entries and balances, and the event's end, in one
@@ -72,38 +80,18 @@ func unbookable(err error) string {
 // apply books the event, or parks it when it is known to be unbookable.
 func (b *Books) apply(ctx context.Context, eventID int64, why string) (result Applied, err error) {
 	var ev Event
-	var settled verdict
+	var settled Verdict
 	err = database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		var err error
-		result, settled = Applied{}, verdict{}
+		result, settled = Applied{}, Verdict{}
 		if ev, err = lockEvent(ctx, tx, "e.id = $1", eventID); err != nil {
 			return err
 		}
-		known, err := lockOrder(ctx, tx, ev.TenantID, ev.OutTradeNo)
-		if err != nil {
-			return err
+		result.EventState, result.Outcome = ev.State, deref(ev.Outcome)
+		if b.matters[ev.Kind] != nil {
+			return b.applyMatter(ctx, tx, ev, why, &result, &settled)
 		}
-		if known != nil {
-			result.PaymentState = known.State
-		}
-		if ev.State != Received {
-			result.EventState, result.Outcome = ev.State, deref(ev.Outcome)
-			return nil
-		}
-		// Judged under lock, by the same rules as at the entry: what was true then may not be now.
-		settled = judge(ev.AccountID, reportOf(ev), known)
-		var journal *int64
-		if settled.state == Received && why != "" {
-			settled = park(Unbookable, "%s", why)
-		}
-		if settled.state == Received {
-			if settled, journal, err = b.carryOut(ctx, tx, ev, known); err != nil {
-				return err
-			}
-			result.PaymentState = known.State
-		}
-		result.EventState, result.Outcome = settled.state, settled.outcome
-		return settle(ctx, tx, ev.ID, settled, journal)
+		return b.applyPayment(ctx, tx, ev, why, &result, &settled)
 	})
 	if err == nil {
 		b.tell(ev, settled)
@@ -111,61 +99,115 @@ func (b *Books) apply(ctx context.Context, eventID int64, why string) (result Ap
 	return result, err
 }
 
+// applyPayment books an event that is about its order.
+func (b *Books) applyPayment(ctx context.Context, tx pgx.Tx, ev Event, why string, result *Applied, settled *Verdict) error {
+	known, err := lockOrder(ctx, tx, ev.TenantID, ev.OutTradeNo)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		result.PaymentState = known.State
+	}
+	if ev.State != Received {
+		return nil
+	}
+	// Judged under lock, by the same rules as at the entry: what was true then may not be now.
+	*settled = judge(ev.AccountID, reportOf(ev), known)
+	if settled.State == Received && why != "" {
+		*settled = Park(Unbookable, "%s", why)
+	}
+	if settled.State == Received {
+		if *settled, err = b.carryOut(ctx, tx, ev, known); err != nil {
+			return err
+		}
+		result.PaymentState = known.State
+	}
+	result.EventState, result.Outcome = settled.State, settled.Outcome
+	return settle(ctx, tx, ev.ID, *settled)
+}
+
+// applyMatter lets the event's matter book it.
+func (b *Books) applyMatter(ctx context.Context, tx pgx.Tx, ev Event, why string, result *Applied, settled *Verdict) error {
+	if ev.State != Received {
+		v, _, err := b.matters.judge(ctx, tx, ev)
+		result.Matter = v.Matter
+		return err
+	}
+	v := Park(Unbookable, "%s", why)
+	if why == "" {
+		var err error
+		if v, _, err = b.matters.book(ctx, tx, ev); err != nil {
+			return err
+		}
+	}
+	result.Matter = v.Matter
+	if v.Ask {
+		result.Ask = ev.Channel
+		return nil
+	}
+	result.EventState, result.Outcome = v.State, v.Outcome
+	*settled = v
+	return settle(ctx, tx, ev.ID, v)
+}
+
 // carryOut does what a RECEIVED event asks for and leaves the order's new state in known.
-func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order) (verdict, *int64, error) {
+func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order) (Verdict, error) {
 	if ev.Kind == channel.PayClosed {
 		// A payment that is reported and not booked yet wins over a closing that overtook it.
 		var paid bool
 		if err := tx.QueryRow(ctx, waitingPaymentSQL, ev.TenantID, ev.OutTradeNo).Scan(&paid); err != nil {
-			return verdict{}, nil, fmt.Errorf("look for a payment that waits: %w", err)
+			return Verdict{}, fmt.Errorf("look for a payment that waits: %w", err)
 		}
 		if paid {
-			return verdict{Ignored, Stale, "a payment is reported and about to be booked"}, nil, nil
+			return Ignore(Stale, "a payment is reported and about to be booked"), nil
 		}
 		if err := move(ctx, tx, known, Closed, closeByChannelSQL, known.ID); err != nil {
-			return verdict{}, nil, err
+			return Verdict{}, err
 		}
 		if known.Items > 0 {
 			if err := stock.Release(ctx, tx, ev.TenantID, reservationKey(ev.OutTradeNo)); err != nil {
-				return verdict{}, nil, err
+				return Verdict{}, err
 			}
 		}
-		return verdict{Done, ClosedOrder, "closed by the channel"}, nil, nil
+		return Verdict{State: Done, Outcome: ClosedOrder, Reason: "closed by the channel"}, nil
 	}
 	code, kind := ledger.Merchant, KindCredit
-	v := verdict{Done, Credited, ""}
+	v := Verdict{State: Done, Outcome: Credited}
 	switch known.State {
 	case Pending:
 	case Closed:
 		code, kind = ledger.Suspense, KindSuspense
-		v = verdict{Done, LatePayment, "the order was closed: the money is in suspense"}
+		v = Verdict{State: Done, Outcome: LatePayment, Reason: "the order was closed: the money is in suspense"}
 	default:
 		code, kind = ledger.Suspense, KindSuspense
-		v = verdict{Done, SecondPayment, "the order was paid by another transaction: the money is in suspense"}
+		v = Verdict{State: Done, Outcome: SecondPayment, Reason: "the order was paid by another transaction: the money is in suspense"}
 	}
 	if known.State == Pending && known.Items > 0 {
 		// Goods leave for money that is booked here and now, and for no other.
 		if there, err := booked(ctx, tx, ev); err != nil || there {
-			return park(Conflict, "journal %s of this transaction is there already", creditKey(ev)), nil, err
+			return Park(Conflict, "journal %s of this transaction is there already", creditKey(ev)), err
 		}
 		if err := stock.Confirm(ctx, tx, ev.TenantID, reservationKey(ev.OutTradeNo), known.Items); err != nil {
-			return verdict{}, nil, err
+			return Verdict{}, err
 		}
 	}
 	journal, posted, err := b.receive(ctx, tx, ev, code, kind)
 	if err != nil {
-		return verdict{}, nil, err
+		return Verdict{}, err
 	}
 	if !posted {
-		return park(Conflict, "journal %s of this transaction is there already", creditKey(ev)), &journal, nil
+		v = Park(Conflict, "journal %s of this transaction is there already", creditKey(ev))
+		v.Journal = &journal
+		return v, nil
 	}
+	v.Journal = &journal
 	if known.State == Pending {
 		err = move(ctx, tx, known, Paid, paySQL, known.ID, journal)
 		if err == nil && known.WantsCode {
 			err = issueCode(ctx, tx, ev.TenantID, known.ID)
 		}
 	}
-	return v, &journal, err
+	return v, err
 }
 
 func booked(ctx context.Context, tx pgx.Tx, ev Event) (there bool, err error) {
@@ -218,8 +260,8 @@ func move(ctx context.Context, tx pgx.Tx, known *order, to State, update string,
 	return nil
 }
 
-func settle(ctx context.Context, tx pgx.Tx, eventID int64, v verdict, journal *int64) error {
-	tag, err := tx.Exec(ctx, settleEventSQL, eventID, v.state, v.outcome, v.reason, journal, time.Now(), time.Now().Add(DefaultPlan.Parked))
+func settle(ctx context.Context, tx pgx.Tx, eventID int64, v Verdict) error {
+	tag, err := tx.Exec(ctx, settleEventSQL, eventID, v.State, v.Outcome, v.Reason, v.Journal, time.Now(), time.Now().Add(DefaultPlan.Parked))
 	if err != nil {
 		return fmt.Errorf("settle the event: %w", err)
 	}
@@ -245,22 +287,26 @@ func lockOrder(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string) (*or
 	return found, nil
 }
 
-func (b *Books) tell(ev Event, v verdict) {
-	if v.state == "" {
+func (b *Books) tell(ev Event, v Verdict) {
+	if v.State == "" {
 		return // settled before
 	}
-	log := b.log.With(zap.String("tenant", ev.TenantID), zap.String("order", ev.OutTradeNo), zap.Int64("event", ev.ID), zap.String("outcome", string(v.outcome)))
-	switch v.outcome {
+	log := b.log.With(zap.String("tenant", ev.TenantID), zap.String("order", ev.OutTradeNo), zap.Int64("event", ev.ID), zap.String("outcome", string(v.Outcome)))
+	if v.Alert != "" {
+		alert.Raise(log, v.Alert, v.Reason)
+		return
+	}
+	switch v.Outcome {
 	case SecondPayment, LatePayment:
 		alert.Raise(log, alert.MoneyAside, "money came that no order waits for", zap.String("amount", money.Format(*ev.Amount, *ev.Currency)))
 	case Conflict:
-		alert.Raise(log, alert.Conflict, v.reason)
+		alert.Raise(log, alert.Conflict, v.Reason)
 	default:
-		if v.state == Parked {
-			alert.Raise(log, alert.EventParked, "an authentic event is parked", zap.String("reason", v.reason))
+		if v.State == Parked {
+			alert.Raise(log, alert.EventParked, "an authentic event is parked", zap.String("reason", v.Reason))
 			return
 		}
-		log.Info("event settled", zap.String("state", string(v.state)), zap.String("reason", v.reason))
+		log.Info("event settled", zap.String("state", string(v.State)), zap.String("reason", v.Reason))
 	}
 }
 

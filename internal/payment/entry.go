@@ -38,6 +38,8 @@ type Delivery struct {
 	Drives int `db:"drives"`
 	// OrderState routes: while PENDING the payment's own flow books the event, later a flow of the event's own.
 	OrderState State `db:"order_state"`
+	// Flow routes the events of other matters than payments; the zero value is a flow of the event's own.
+	Flow Flow `db:"-"`
 	// Resume says that the row was read as unsettled after its flow should have ended: a flow of that id that is
 	// closed, whatever closed it, may run again.
 	Resume bool `db:"-"`
@@ -75,14 +77,16 @@ type Entry struct {
 	log      *zap.Logger
 	plan     Plan
 	now      func() time.Time
+	matters  matters
 }
 
-// NewEntry takes the engine's pool. now is the clock of deadlines; nil is the real one.
-func NewEntry(pool *pgxpool.Pool, accounts *tenant.Accounts, driver Driver, log *zap.Logger, plan Plan, now func() time.Time) *Entry {
+// NewEntry takes the engine's pool. now is the clock of deadlines; nil is the real one. The list is what events of other kinds
+// than payments are about.
+func NewEntry(pool *pgxpool.Pool, accounts *tenant.Accounts, driver Driver, log *zap.Logger, plan Plan, now func() time.Time, list ...Matter) *Entry {
 	if now == nil {
 		now = time.Now
 	}
-	return &Entry{pool, accounts, driver, log, plan, now}
+	return &Entry{pool, accounts, driver, log, plan, now, newMatters(list)}
 }
 
 // Reported says what the entry made of one event.
@@ -137,9 +141,10 @@ func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at
 		}
 	}
 	for i, result := range results {
-		if result.Outcome == UnknownOrder && !result.Duplicate {
-			// The order may have been committed since this transaction looked; who creates an order looks for events after
-			// its own commit, so the two cannot miss each other. The event is stored: an error here is the re-drive's.
+		if waits(result.Outcome) && !result.Duplicate {
+			// What it is about may have been committed since this transaction looked; who creates an order or another row looks
+			// for events after its own commit, so the two cannot miss each other. The event is stored: an error here is the
+			// re-drive's.
 			if again, changed, err := e.rejudge(ctx, result.EventID); err == nil && changed {
 				results[i] = again
 			}
@@ -210,17 +215,17 @@ func putReceipt(ctx context.Context, tx pgx.Tx, acct tenant.Account, key string,
 // place inserts the event with its verdict, or finds the one that is there and decides between the two. What an operator has
 // rejected is judged again only when an operator asks.
 func (e *Entry) place(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, receipt int64, at time.Time, asked bool) (Reported, error) {
-	known, err := readOrder(ctx, tx, acct.TenantID, r.OutTradeNo)
+	ev := eventAt(acct, r)
+	v, err := e.judge(ctx, tx, ev, r)
 	if err != nil {
 		return Reported{}, err
 	}
-	v := judge(acct.ID, r, known)
-	result, inserted, err := e.insert(ctx, tx, acct, r, r.key, v, nil, receipt, at)
+	result, inserted, err := e.insert(ctx, tx, acct, r, r.key, v.Verdict, nil, receipt, at)
 	if err != nil {
 		return Reported{}, err
 	}
 	if inserted {
-		return e.routed(result, acct, r, known), nil
+		return routed(result, ev, v), nil
 	}
 	there, err := lockEvent(ctx, tx, "e.account_id = $1 AND e.event_key = $2", acct.ID, r.key)
 	if err != nil {
@@ -232,27 +237,27 @@ func (e *Entry) place(ctx context.Context, tx pgx.Tx, acct tenant.Account, r rep
 	case r.says(there) && there.State != Parked && !(rejected && asked):
 		result = duplicateOf(there)
 		if there.State == Received {
-			result.delivery, err = e.claimResume(ctx, tx, there, known)
+			result.delivery, err = e.claimResume(ctx, tx, there, v)
 		}
 		return result, err
 	case accepted:
-		v := park(Conflict, "reported before: %s; now: %s", reportOf(there).describe(), r.describe())
+		v := Park(Conflict, "reported before: %s; now: %s", reportOf(there).describe(), r.describe())
 		result, inserted, err := e.insert(ctx, tx, acct, r, r.conflictKey(), v, &there.ID, receipt, at)
 		result.Duplicate = !inserted
 		return result, err
-	case r.says(there) && v.outcome == deref(there.Outcome):
+	case r.says(there) && v.Outcome == deref(there.Outcome):
 		return duplicateOf(there), nil
 	default:
-		result, err := e.update(ctx, tx, there.ID, r, v, receipt)
-		return e.routed(result, acct, r, known), err
+		result, err := e.update(ctx, tx, there.ID, r, v.Verdict, receipt)
+		return routed(result, ev, v), err
 	}
 }
 
-func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, key string, v verdict, conflictsWith *int64, receipt int64, at time.Time) (Reported, bool, error) {
-	result := Reported{Key: key, State: v.state, Outcome: v.outcome, reason: v.reason}
+func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, key string, v Verdict, conflictsWith *int64, receipt int64, at time.Time) (Reported, bool, error) {
+	result := Reported{Key: key, State: v.State, Outcome: v.Outcome, reason: v.Reason}
 	err := tx.QueryRow(ctx, insertEventSQL, acct.TenantID, acct.ID, key, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
-		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, conflictsWith,
-		at, e.deadline(v.state), r.Mismatch, orNil(r.PayerAmount), r.Fee, r.OutNo, r.Receiver, r.LegState).Scan(&result.EventID)
+		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.State, orNil(v.Outcome), v.Reason, conflictsWith,
+		at, e.deadline(v.State), r.Mismatch, orNil(r.PayerAmount), r.Fee, r.OutNo, r.Receiver, r.LegState).Scan(&result.EventID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return result, false, nil
 	}
@@ -263,10 +268,10 @@ func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r re
 }
 
 // update gives an unsettled event the facts and the verdict of a newer report.
-func (e *Entry) update(ctx context.Context, tx pgx.Tx, id int64, r report, v verdict, receipt int64) (Reported, error) {
+func (e *Entry) update(ctx context.Context, tx pgx.Tx, id int64, r report, v Verdict, receipt int64) (Reported, error) {
 	now := e.now()
 	tag, err := tx.Exec(ctx, rejudgeEventSQL, id, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
-		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.state, orNil(v.outcome), v.reason, e.deadline(v.state), now, r.Mismatch,
+		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.State, orNil(v.Outcome), v.Reason, e.deadline(v.State), now, r.Mismatch,
 		orNil(r.PayerAmount), r.Fee, r.OutNo, r.Receiver, r.LegState)
 	if err != nil {
 		return Reported{}, fmt.Errorf("judge the event again: %w", err)
@@ -274,7 +279,7 @@ func (e *Entry) update(ctx context.Context, tx pgx.Tx, id int64, r report, v ver
 	if tag.RowsAffected() != 1 {
 		return Reported{}, fmt.Errorf("judge event %d again: it is settled, though its row is locked", id)
 	}
-	return Reported{EventID: id, Key: r.key, State: v.state, Outcome: v.outcome, reason: v.reason}, nil
+	return Reported{EventID: id, Key: r.key, State: v.State, Outcome: v.Outcome, reason: v.Reason}, nil
 }
 
 func (e *Entry) deadline(s EventState) time.Time {
@@ -289,20 +294,18 @@ func (e *Entry) deadline(s EventState) time.Time {
 }
 
 // routed adds the delivery of a RECEIVED event.
-func (e *Entry) routed(result Reported, acct tenant.Account, r report, known *order) Reported {
+func routed(result Reported, ev Event, v judged) Reported {
 	if result.State == Received {
-		result.delivery = deliveryOf(Event{
-			ID: result.EventID, Key: result.Key, AccountID: acct.ID, TenantID: acct.TenantID, Channel: acct.Channel.Name(),
-			Kind: r.Kind, OutTradeNo: r.OutTradeNo, Amount: orNil(r.Amount), Currency: orNil(r.Currency),
-		}, known)
+		ev.ID = result.EventID
+		result.delivery = deliveryOf(ev, v)
 	}
 	return result
 }
 
-func deliveryOf(ev Event, known *order) *Delivery {
+func deliveryOf(ev Event, v judged) *Delivery {
 	return &Delivery{
 		EventID: ev.ID, EventKey: ev.Key, AccountID: ev.AccountID, TenantID: ev.TenantID, Channel: ev.Channel,
-		Kind: ev.Kind, OutTradeNo: ev.OutTradeNo, Amount: ev.Amount, Currency: ev.Currency, OrderState: known.State,
+		Kind: ev.Kind, OutTradeNo: ev.OutTradeNo, Amount: ev.Amount, Currency: ev.Currency, OrderState: v.order, Flow: v.Flow,
 	}
 }
 
@@ -311,25 +314,20 @@ func (e *Entry) resumable() time.Time { return e.now().Add(e.plan.Received - e.p
 
 // claimResume lets one of many duplicates deliver an event that is still RECEIVED, and only when it has rested.
 // Guard: next_drive_at in the WHERE clause; the row is locked.
-func (e *Entry) claimResume(ctx context.Context, tx pgx.Tx, ev Event, known *order) (*Delivery, error) {
+func (e *Entry) claimResume(ctx context.Context, tx pgx.Tx, ev Event, v judged) (*Delivery, error) {
 	now := e.now()
 	tag, err := tx.Exec(ctx, claimResumeSQL,
 		ev.ID, now.Add(e.plan.Received), e.resumable())
 	if err != nil {
 		return nil, fmt.Errorf("resume the event: %w", err)
 	}
-	if tag.RowsAffected() == 0 || known == nil {
+	if tag.RowsAffected() == 0 {
 		return nil, nil
 	}
-	return deliveryOf(ev, known), nil
+	return deliveryOf(ev, v), nil
 }
 
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-func readOrder(ctx context.Context, db querier, tenantID, outTradeNo string) (*order, error) {
+func readOrder(ctx context.Context, db Querier, tenantID, outTradeNo string) (*order, error) {
 	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo)
 	if err != nil {
 		return nil, fmt.Errorf("read the order: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/money"
+	"github.com/paylatch/paylatch/internal/tenant"
 )
 
 // EventState says how far an event is.
@@ -125,6 +126,14 @@ func eventOf(r report) Event {
 		Kind: r.Kind, TransactionID: r.TransactionID, OutTradeNo: r.OutTradeNo, Amount: orNil(r.Amount), Currency: orNil(r.Currency), Mismatch: r.Mismatch,
 		OutNo: r.OutNo, Receiver: r.Receiver, LegState: string(r.LegState),
 	}
+}
+
+// eventAt is a report as the event that it would be stored as.
+func eventAt(acct tenant.Account, r report) Event {
+	ev := eventOf(r)
+	ev.TenantID, ev.AccountID, ev.Channel, ev.Account, ev.Key = acct.TenantID, acct.ID, acct.Channel.Name(), acct.Name, r.key
+	ev.PayerAmount, ev.Fee, ev.OccurredAt = orNil(r.PayerAmount), r.Fee, orNil(r.OccurredAt)
+	return ev
 }
 
 func reportOf(e Event) report {

@@ -17,33 +17,33 @@ import (
 // BookToSuspense books the amount that a parked event reports as received to the tenant's suspense account.
 // Errors: [ErrEventNotFound], [ErrNotParked], [ErrNothingToBook], [ErrAlreadyBooked].
 func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
-	return b.exit(ctx, tenantID, eventID, func(tx pgx.Tx, ev Event) (verdict, *int64, error) {
+	return b.exit(ctx, tenantID, eventID, func(tx pgx.Tx, ev Event) (Verdict, error) {
 		if ev.Kind != channel.PaySuccess || ev.Amount == nil || ev.Currency == nil {
-			return verdict{}, nil, ErrNothingToBook
+			return Verdict{}, ErrNothingToBook
 		}
 		if ev.ConflictsWith != nil {
 			// The event that it contradicts was accepted: that one books the transaction, or has.
-			return verdict{}, nil, ErrAlreadyBooked
+			return Verdict{}, ErrAlreadyBooked
 		}
 		journal, posted, err := b.receive(ctx, tx, ev, ledger.Suspense, KindSuspense)
 		if err != nil {
-			return verdict{}, nil, err
+			return Verdict{}, err
 		}
 		if !posted {
-			return verdict{}, nil, ErrAlreadyBooked
+			return Verdict{}, ErrAlreadyBooked
 		}
-		return verdict{Done, deref(ev.Outcome), ev.Reason + "; booked to suspense: " + reason}, &journal, nil
+		return Verdict{State: Done, Outcome: deref(ev.Outcome), Reason: ev.Reason + "; booked to suspense: " + reason, Journal: &journal}, nil
 	})
 }
 
 // Reject ends a parked event without any effect. Errors: [ErrEventNotFound], [ErrNotParked].
 func (b *Books) Reject(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
-	return b.exit(ctx, tenantID, eventID, func(_ pgx.Tx, ev Event) (verdict, *int64, error) {
-		return verdict{Ignored, Rejected, fmt.Sprintf("%s (was %s: %s)", reason, deref(ev.Outcome), ev.Reason)}, nil, nil
+	return b.exit(ctx, tenantID, eventID, func(_ pgx.Tx, ev Event) (Verdict, error) {
+		return Ignore(Rejected, "%s (was %s: %s)", reason, deref(ev.Outcome), ev.Reason), nil
 	})
 }
 
-func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, decide func(pgx.Tx, Event) (verdict, *int64, error)) (Event, error) {
+func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, decide func(pgx.Tx, Event) (Verdict, error)) (Event, error) {
 	var after Event
 	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		ev, err := lockEvent(ctx, tx, "e.tenant_id = $1 AND e.id = $2", tenantID, eventID)
@@ -53,11 +53,11 @@ func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, decide
 		if ev.State != Parked {
 			return ErrNotParked
 		}
-		v, journal, err := decide(tx, ev)
+		v, err := decide(tx, ev)
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, exitEventSQL, ev.ID, v.state, v.outcome, v.reason, journal)
+		tag, err := tx.Exec(ctx, exitEventSQL, ev.ID, v.State, v.Outcome, v.Reason, v.Journal)
 		if err != nil {
 			return err
 		}

@@ -120,6 +120,22 @@ SELECT id FROM channel_events
 	return e.matchAll(ctx, ids)
 }
 
+// RowCreated is [Entry.OrderCreated] for the row of another matter: it looks for events that came before the row of that
+// number and were parked for it.
+func (e *Entry) RowCreated(ctx context.Context, tenantID string, parkedAs Outcome, number string) error {
+	rows, err := e.pool.Query(ctx, `
+SELECT id FROM channel_events
+ WHERE tenant_id = $1 AND out_no = $2 AND state = 'PARKED' AND outcome = $3 ORDER BY id LIMIT 20`, tenantID, number, parkedAs)
+	if err != nil {
+		return fmt.Errorf("look for events of %s: %w", number, err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("look for events of %s: %w", number, err)
+	}
+	return e.matchAll(ctx, ids)
+}
+
 func (e *Entry) matchAll(ctx context.Context, ids []int64) error {
 	var failed error
 	var due []Delivery
@@ -140,7 +156,8 @@ func (e *Entry) matchAll(ctx context.Context, ids []int64) error {
 	return failed
 }
 
-// rejudge judges a parked event of an unknown order again, by its stored facts; changed is false while there is no order.
+// rejudge judges an event again that is parked until what it is about is there, by its stored facts; changed is false while
+// it is not.
 func (e *Entry) rejudge(ctx context.Context, eventID int64) (result Reported, changed bool, err error) {
 	err = database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
 		ev, err := lockEvent(ctx, tx, "e.id = $1", eventID)
@@ -148,23 +165,20 @@ func (e *Entry) rejudge(ctx context.Context, eventID int64) (result Reported, ch
 			return err
 		}
 		result, changed = Reported{}, false
-		if ev.State != Parked || deref(ev.Outcome) != UnknownOrder {
+		if ev.State != Parked || !waits(deref(ev.Outcome)) {
 			return nil
 		}
-		known, err := readOrder(ctx, tx, ev.TenantID, ev.OutTradeNo)
-		if err != nil || known == nil {
+		r := reportOf(ev)
+		v, err := e.judge(ctx, tx, ev, r)
+		if err != nil || v.State == Parked && v.Outcome == deref(ev.Outcome) {
 			return err
 		}
-		r := reportOf(ev)
-		v := judge(ev.AccountID, r, known)
-		if result, err = e.update(ctx, tx, ev.ID, r, v, ev.ReceiptID); err != nil {
+		if result, err = e.update(ctx, tx, ev.ID, r, v.Verdict, ev.ReceiptID); err != nil {
 			return err
 		}
 		changed = true
 		result.channel, result.tenant = ev.Channel, ev.TenantID
-		if v.state == Received {
-			result.delivery = deliveryOf(ev, known)
-		}
+		result = routed(result, ev, v)
 		return nil
 	})
 	if err != nil {
@@ -220,11 +234,11 @@ func (e *Entry) redeliver(ctx context.Context, eventID int64) error {
 	if err != nil {
 		return fmt.Errorf("read event %d: %w", eventID, err)
 	}
-	known, err := readOrder(ctx, e.pool, ev.TenantID, ev.OutTradeNo)
-	if err != nil || known == nil {
+	v, err := e.judge(ctx, e.pool, ev, reportOf(ev))
+	if err != nil {
 		return err
 	}
-	d := deliveryOf(ev, known)
+	d := deliveryOf(ev, v)
 	d.Resume = true
 	e.deliver(ctx, []Delivery{*d})
 	return nil

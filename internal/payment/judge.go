@@ -18,50 +18,66 @@ type order struct {
 	WantsCode bool   `db:"wants_code"`
 }
 
-// verdict is what an event means for its order as that stands now.
-type verdict struct {
-	state   EventState
-	outcome Outcome // empty while RECEIVED: the transaction that books it decides
-	reason  string
+// Verdict is what an event means for what it is about, as that stands now.
+type Verdict struct {
+	State   EventState
+	Outcome Outcome // empty while RECEIVED: the transaction that books it decides
+	Reason  string  // for people; an end has one
+	// The rest is a [Matter]'s alone. Flow is the flow that a RECEIVED event goes to.
+	Flow Flow
+	// Journal is what [Matter.Book] booked, where money moved.
+	Journal *int64
+	// Matter is the state in which Book found or left the matter.
+	Matter string
+	// Ask says that Book cannot tell before the channel is asked: the event stays RECEIVED, its flow asks and books it again.
+	Ask bool
+	// Alert names the alert that is raised once the transaction is committed; empty raises what the outcome raises.
+	Alert string
 }
 
-func park(o Outcome, reason string, args ...any) verdict {
-	return verdict{Parked, o, fmt.Sprintf(reason, args...)}
+// Park is the verdict on what cannot be booked, yet or at all.
+func Park(o Outcome, reason string, args ...any) Verdict {
+	return Verdict{State: Parked, Outcome: o, Reason: fmt.Sprintf(reason, args...)}
+}
+
+// Ignore is the verdict on what asks for nothing.
+func Ignore(o Outcome, reason string, args ...any) Verdict {
+	return Verdict{State: Ignored, Outcome: o, Reason: fmt.Sprintf(reason, args...)}
 }
 
 // judge is pure: the same facts and the same order give the same verdict, whether the event comes by callback, by replay,
 // or is about to be booked. known is nil when the tenant has no such order.
-func judge(accountID int64, r report, known *order) verdict {
+func judge(accountID int64, r report, known *order) Verdict {
 	switch r.Kind {
 	case channel.Unreadable:
-		return park(Unreadable, "%s", r.Note)
+		return Park(Unreadable, "%s", r.Note)
 	case channel.Unsupported:
-		return verdict{Ignored, UnsupportedType, r.Note}
-	case channel.RefundSuccess, channel.RefundFailed:
-		return park(UnknownRefund, "no refund of ours has this number")
+		return Verdict{State: Ignored, Outcome: UnsupportedType, Reason: r.Note}
+	case channel.RefundSuccess, channel.RefundFailed, channel.RefundAbnormal, channel.RefundHint:
+		return Park(UnknownRefund, "no refund of ours has this number")
 	case channel.ShareResult:
-		return park(UnknownShare, "no profit sharing of ours has this number")
+		return Park(UnknownShare, "no profit sharing of ours has this number")
 	}
 	switch {
 	case r.Mismatch != "":
-		return park(ContextMismatch, "%s", r.Mismatch)
+		return Park(ContextMismatch, "%s", r.Mismatch)
 	case known == nil:
-		return park(UnknownOrder, "no order %q yet", r.OutTradeNo)
+		return Park(UnknownOrder, "no order %q yet", r.OutTradeNo)
 	case known.AccountID != nil && *known.AccountID != accountID:
-		return park(ContextMismatch, "the order is to be paid through another channel account")
+		return Park(ContextMismatch, "the order is to be paid through another channel account")
 	case r.Currency != "" && r.Currency != known.Currency:
-		return park(CurrencyMismatch, "reported in %s, the order is in %s", r.Currency, known.Currency)
+		return Park(CurrencyMismatch, "reported in %s, the order is in %s", r.Currency, known.Currency)
 	case r.Currency != "" && r.Amount != known.Amount:
-		return park(AmountMismatch, "reported %s, the order is %s", money.Format(r.Amount, r.Currency), money.Format(known.Amount, known.Currency))
+		return Park(AmountMismatch, "reported %s, the order is %s", money.Format(r.Amount, r.Currency), money.Format(known.Amount, known.Currency))
 	}
 	switch {
 	case r.Kind == channel.PaySuccess:
-		return verdict{state: Received}
+		return Verdict{State: Received}
 	case known.State != Pending:
-		return verdict{Ignored, Stale, fmt.Sprintf("the order was %s", known.State)}
+		return Ignore(Stale, "the order was %s", known.State)
 	case r.Kind == channel.PayFailed:
-		return verdict{Done, AttemptFailed, "the payer may try again"}
+		return Verdict{State: Done, Outcome: AttemptFailed, Reason: "the payer may try again"}
 	default:
-		return verdict{state: Received}
+		return Verdict{State: Received}
 	}
 }

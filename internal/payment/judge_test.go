@@ -51,7 +51,7 @@ func TestJudge(t *testing.T) {
 		{"unreadable", says(channel.Unreadable, 0, ""), nil, Parked, Unreadable},
 	} {
 		v := judge(account, c.report, c.order)
-		require.Equal(t, c.state, v.state, c.name)
-		require.Equal(t, c.outcome, v.outcome, c.name)
+		require.Equal(t, c.state, v.State, c.name)
+		require.Equal(t, c.outcome, v.Outcome, c.name)
 	}
 }

@@ -75,6 +75,9 @@ func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
 	}
 	for i := range due {
 		due[i].Resume = true
+		if due[i].Flow, err = e.flowOf(ctx, due[i]); err != nil {
+			return 0, err
+		}
 		if due[i].Drives >= stuckAfter {
 			// Its order's flow does not get it booked, and must not be woken for ever.
 			due[i].Alone = true
@@ -87,6 +90,23 @@ func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
 	return taken, nil
 }
 
+// flowOf asks the matter of an event which flow it belongs to by now.
+func (e *Entry) flowOf(ctx context.Context, d Delivery) (Flow, error) {
+	if e.matters[d.Kind] == nil {
+		return Flow{}, nil
+	}
+	rows, err := e.pool.Query(ctx, eventSQL+" WHERE e.id = $1", d.EventID)
+	if err != nil {
+		return Flow{}, fmt.Errorf("read event %d: %w", d.EventID, err)
+	}
+	ev, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Event])
+	if err != nil {
+		return Flow{}, fmt.Errorf("read event %d: %w", d.EventID, err)
+	}
+	v, err := e.judge(ctx, e.pool, ev, reportOf(ev))
+	return v.Flow, err
+}
+
 func (e *Entry) matchDue(ctx context.Context) (int, error) {
 	rows, err := e.pool.Query(ctx, matchedSQL, RedriveBatch)
 	if err != nil {
@@ -95,6 +115,13 @@ func (e *Entry) matchDue(ctx context.Context) (int, error) {
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return 0, fmt.Errorf("find events whose order has come: %w", err)
+	}
+	for _, m := range e.matters.each() {
+		more, err := m.Matched(ctx, e.pool, RedriveBatch)
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, more...)
 	}
 	return len(ids), e.matchAll(ctx, ids)
 }

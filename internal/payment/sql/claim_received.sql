@@ -12,8 +12,8 @@ WITH due AS (
      WHERE e.id = due.id
     RETURNING e.*
 )
-SELECT e.id, e.event_key, e.account_id, e.tenant_id, c.channel, e.kind, e.out_trade_no, e.amount, e.currency, e.drives, p.state AS order_state
+SELECT e.id, e.event_key, e.account_id, e.tenant_id, c.channel, e.kind, e.out_trade_no, e.amount, e.currency, e.drives, coalesce(p.state, '') AS order_state
   FROM claimed e
   JOIN channel_accounts c ON c.id = e.account_id
-  JOIN payments p ON p.tenant_id = e.tenant_id AND p.out_trade_no = e.out_trade_no
+  LEFT JOIN payments p ON p.tenant_id = e.tenant_id AND p.out_trade_no = e.out_trade_no
  ORDER BY e.id
