@@ -20,6 +20,7 @@ import (
 	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/stock"
 	"github.com/paylatch/paylatch/workflows"
 )
@@ -52,6 +53,8 @@ type paymentRequest struct {
 	Metadata         json.RawMessage `json:"metadata"`
 	// ChannelOptions is what some methods need to know.
 	ChannelOptions payment.ChannelOptions `json:"channel_options"`
+	// ProfitSharing freezes how the payment will be divided.
+	ProfitSharing json.RawMessage `json:"profit_sharing"`
 }
 
 // valid checks every field and gives the request in the form that is stored and compared.
@@ -91,11 +94,27 @@ func (r paymentRequest) valid() (payment.Request, error) {
 	if err != nil {
 		return payment.Request{}, err
 	}
+	sharing, err := sharingPlan(r.ProfitSharing)
+	if err != nil {
+		return payment.Request{}, err
+	}
 	return payment.Request{
 		OutTradeNo: r.OutTradeNo, Amount: *r.Amount, Currency: r.Currency, Description: r.Description,
 		Channel: r.Channel, Account: r.Account, Method: r.Method, ExpiresIn: r.ExpiresInSeconds, Metadata: metadata,
-		Items: stock.Sorted(r.Items), RedemptionCode: r.RedemptionCode, Options: r.ChannelOptions,
+		Items: stock.Sorted(r.Items), RedemptionCode: r.RedemptionCode, Options: r.ChannelOptions, SharingPlan: sharing,
 	}, nil
+}
+
+// sharingPlan gives a plan in its canonical form; absent, the payment is not divided.
+func sharingPlan(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	plan, err := share.ParsePlan(raw)
+	if err != nil {
+		return nil, badRequest("profit_sharing_invalid", err.Error())
+	}
+	return json.Marshal(plan)
 }
 
 func validOptions(o payment.ChannelOptions) error {
@@ -158,6 +177,7 @@ type paymentBody struct {
 	PrepayState      *string         `json:"prepay_state,omitempty"`
 	PrepayFailure    *string         `json:"prepay_failure,omitempty"`
 	ChannelData      json.RawMessage `json:"channel_data,omitempty"`
+	ProfitSharing    json.RawMessage `json:"profit_sharing,omitempty"`
 	CloseRequestedAt *time.Time      `json:"close_requested_at,omitempty"`
 	WorkflowID       string          `json:"workflow_id"`
 	TemporalUI       string          `json:"temporal_ui,omitempty"`
@@ -179,7 +199,7 @@ func (s *server) paymentBody(p payment.Payment) paymentBody {
 		RefundState: p.RefundState, RefundedAmount: p.RefundedAmount, CloseReason: p.CloseReason,
 		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt, ShippedAt: p.ShippedAt,
 		CompletedAt: p.CompletedAt, ClosedAt: p.ClosedAt,
-		PrepayState: p.PrepayState, PrepayFailure: p.PrepayFailure, ChannelData: p.ChannelData, CloseRequestedAt: p.CloseRequestedAt,
+		PrepayState: p.PrepayState, PrepayFailure: p.PrepayFailure, ChannelData: p.ChannelData, ProfitSharing: p.SharingPlan, CloseRequestedAt: p.CloseRequestedAt,
 		WorkflowID: id, TemporalUI: s.WorkflowURL(id),
 	}
 }

@@ -92,6 +92,7 @@ type order struct {
 	PrepayCalls    int             `db:"prepay_calls"`
 	Reference      string          `db:"channel_reference"`
 	AccountID      *int64          `db:"account_id"`
+	CreatedAt      time.Time       `db:"created_at"`
 	ExpiresAt      time.Time       `db:"expires_at"`
 	CloseRequested bool            `db:"close_requested"`
 }
@@ -142,7 +143,7 @@ func (s *Service) asChannelOrder(o order, acct tenant.Account) (channel.Order, e
 	}
 	return channel.Order{
 		OutTradeNo: o.OutTradeNo, Amount: o.Amount, Currency: o.Currency, Description: o.Description, Method: o.Method,
-		ExpiresAt: o.ExpiresAt, Payer: options.Payer, ClientIP: options.ClientIP, ReturnURL: options.ReturnURL,
+		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, Payer: options.Payer, ClientIP: options.ClientIP, ReturnURL: options.ReturnURL,
 		NotifyURL: notify, Shared: o.Shared, Reference: o.Reference,
 	}, nil
 }
