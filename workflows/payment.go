@@ -12,9 +12,12 @@ import (
 func Payment(ctx workflow.Context, in PaymentInput) (PaymentResult, error) {
 	wakes := workflow.GetSignalChannel(ctx, WakeSignal)
 	result := PaymentResult{State: paymentPending}
-	var wake Wake
-	// The first signal came with the start. Drained before the return, no signal is left behind.
-	for more := wakes.Receive(ctx, &wake); more; more = wakes.ReceiveAsync(&wake) {
+	wake := Wake{in.EventID}
+	if in.EventID == 0 {
+		wakes.Receive(ctx, &wake)
+	}
+	// Drained before the return, no signal is left behind.
+	for more := true; more; more = wakes.ReceiveAsync(&wake) {
 		applied, err := apply(ctx, wake.EventID)
 		if err != nil {
 			return result, err

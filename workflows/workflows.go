@@ -77,10 +77,12 @@ type Wake struct {
 	EventID int64 `json:"event_id"`
 }
 
-// PaymentInput names the order.
+// PaymentInput names the order and its first event; later ones are signals. Flows of earlier versions got their first event
+// by signal too, and have none here.
 type PaymentInput struct {
 	Tenant     string `json:"tenant"`
 	OutTradeNo string `json:"out_trade_no"`
+	EventID    int64  `json:"event_id,omitempty"`
 }
 
 // PaymentResult is where the flow left the order.

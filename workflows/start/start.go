@@ -37,12 +37,26 @@ func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
 	return s.startEvent(ctx, d)
 }
 
+// wake starts the order's flow with its event, or signals the one that runs. With API and worker in one process the first
+// task comes with the answer to the start (eager start); elsewhere the option does nothing.
 func (s *Starter) wake(ctx context.Context, d payment.Delivery) (delivered bool, err error) {
 	options := s.options(d, workflows.PaymentID(d.TenantID, d.OutTradeNo))
 	options.StaticSummary = "Payment " + d.OutTradeNo + amountText(d)
-	_, err = s.client.SignalWithStartWorkflow(ctx, options.ID, workflows.WakeSignal, workflows.Wake{EventID: d.EventID},
-		options, workflows.PaymentWorkflow, workflows.PaymentInput{Tenant: d.TenantID, OutTradeNo: d.OutTradeNo})
-	if alreadyStarted(err) {
+	options.EnableEagerStart = true
+	// A flow that runs has another event: it must be told of this one.
+	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	options.WorkflowExecutionErrorWhenAlreadyStarted = true
+	_, err = s.client.ExecuteWorkflow(ctx, options, workflows.PaymentWorkflow,
+		workflows.PaymentInput{Tenant: d.TenantID, OutTradeNo: d.OutTradeNo, EventID: d.EventID})
+	if err == nil {
+		return true, nil
+	}
+	if !alreadyStarted(err) {
+		return false, fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	err = s.client.SignalWorkflow(ctx, options.ID, "", workflows.WakeSignal, workflows.Wake{EventID: d.EventID})
+	var ended *serviceerror.NotFound
+	if errors.As(err, &ended) {
 		return false, nil
 	}
 	if err != nil {
