@@ -157,8 +157,8 @@ type Share struct {
 
 // ShareReceiver is one leg of a sharing.
 type ShareReceiver struct {
-	// Type and Account name the receiver in the channel's own way: MERCHANT_ID or PERSONAL_OPENID at WeChat Pay, userId or
-	// loginName at Alipay, a connected account at Stripe.
+	// Type and Account name the receiver in the channel's own way: MERCHANT_ID or PERSONAL_OPENID at WeChat Pay, userId at
+	// Alipay, a connected account at Stripe.
 	Type        string `json:"type,omitempty"`
 	Account     string `json:"account"`
 	Name        string `json:"name,omitempty"` // checked by the channel where it is told

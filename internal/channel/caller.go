@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -77,6 +78,9 @@ func (c *Caller) send(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("wait for the account's rate: %w", err)
 	}
 	response, err := c.client.Do(req)
+	if named := (*url.Error)(nil); errors.As(err, &named) {
+		err = named.Err // its own text quotes the whole address, where some channels have signatures and personal data
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("%s did not answer in time: %w", req.URL.Host, err)
 	}
