@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/tenant"
 )
 
@@ -30,8 +31,22 @@ func (s *server) authenticate(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
+	if wait := s.limits.take(identified.KeyID); wait > 0 {
+		s.tooMany(c, identified, wait)
+		return
+	}
 	c.Set(tenantKey, identified)
+	c.Request = c.Request.WithContext(audit.As(c.Request.Context(), audit.Actor{Name: identified.KeyPrefix, RequestID: requestID(c)}))
 	c.Next()
+}
+
+// require lets a request pass whose key has the scope.
+func (s *server) require(scope tenant.Scope) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !who(c).May(scope) {
+			s.fail(c, newProblem(http.StatusForbidden, "scope_missing", "this needs an API key with the scope "+string(scope)))
+		}
+	}
 }
 
 func (s *server) unauthorized(c *gin.Context, detail string) {

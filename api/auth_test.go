@@ -33,10 +33,7 @@ func TestEveryMerchantRouteWantsOneKnownKey(t *testing.T) {
 		"a key with bytes": {"Bearer \xff" + f.APIKey},
 		"the tenant's id":  {"Bearer " + f.Tenant},
 	}
-	for _, o := range operations() {
-		if !strings.HasPrefix(o.Path, "/v1/") {
-			continue
-		}
+	for _, o := range merchantOperations() {
 		for name, values := range headers {
 			t.Run(o.Method+" "+o.Path+" "+name, func(t *testing.T) {
 				r := f.request(t, o.Method, parameterPattern.ReplaceAllString(o.Path, "1"), exampleBody(t, o))
@@ -62,16 +59,68 @@ func TestTheSchemeOfAKeyIsReadInAnyCase(t *testing.T) {
 	}
 }
 
-func TestARevokedKeyIsRefusedAndASecondOneIsTaken(t *testing.T) {
+// merchantOperations are those that want an API key.
+func merchantOperations() (list []operation) {
+	for _, o := range operations() {
+		if strings.HasPrefix(o.Path, "/v1/") {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// issue makes a key of the house's tenant.
+func (f *face) issue(t *testing.T, scopes ...tenant.Scope) (apiKey string, k tenant.Key) {
+	t.Helper()
+	apiKey, k, err := tenant.IssueKey(t.Context(), f.Engine, f.Tenant, "test", scopes...)
+	require.NoError(t, err)
+	return apiKey, k
+}
+
+func TestNoRouteTakesARevokedKey(t *testing.T) {
 	t.Parallel()
 	f := newFace(t)
-	second, err := tenant.IssueKey(t.Context(), f.Engine, f.Tenant)
-	require.NoError(t, err)
+	second, _ := f.issue(t, tenant.Admin)
 	f.callAs(t, second, "GET", "/v1/payments", "").is(t, 200)
-	_, err = f.Engine.Exec(t.Context(), "UPDATE api_keys SET revoked_at = now() WHERE prefix = $1", f.APIKey[:len("plk_")+6])
-	require.NoError(t, err)
-	f.call(t, "GET", "/v1/payments", "").problem(t, 401, "unauthorized")
+	revoked, k := f.issue(t, tenant.Admin)
+	f.call(t, "POST", fmt.Sprint("/v1/api_keys/", k.ID, "/revoke"), "").is(t, 200)
+	before := f.Count(t, "SELECT count(*) FROM audit_log")
+	for _, o := range merchantOperations() {
+		f.callAs(t, revoked, o.Method, parameterPattern.ReplaceAllString(o.Path, "1"), exampleBody(t, o)).problem(t, 401, "unauthorized")
+	}
+	require.Equal(t, before, f.Count(t, "SELECT count(*) FROM audit_log"))
+	require.Zero(t, f.Count(t, "SELECT count(*) FROM payments"))
 	f.callAs(t, second, "GET", "/v1/payments", "").is(t, 200)
+}
+
+func TestEveryRouteWantsItsScope(t *testing.T) {
+	t.Parallel()
+	f := newFace(t)
+	keys, narrow := map[string]string{}, map[string]string{}
+	for _, scope := range tenant.Scopes() {
+		keys[string(scope)], _ = f.issue(t, scope)
+		var others []tenant.Scope
+		for _, other := range tenant.Scopes() {
+			if other != scope && other != tenant.Admin {
+				others = append(others, other)
+			}
+		}
+		narrow[string(scope)], _ = f.issue(t, others...)
+	}
+	audited := f.Count(t, "SELECT count(*) FROM audit_log")
+	for _, o := range merchantOperations() {
+		path := parameterPattern.ReplaceAllString(o.Path, "1")
+		f.callAs(t, narrow[o.scope(t)], o.Method, path, exampleBody(t, o)).problem(t, 403, "scope_missing")
+	}
+	require.Equal(t, audited, f.Count(t, "SELECT count(*) FROM audit_log"))
+	require.Zero(t, f.Count(t, "SELECT (SELECT count(*) FROM payments) + (SELECT count(*) FROM journals) + (SELECT count(*) FROM stock)"))
+	for _, o := range merchantOperations() {
+		path := parameterPattern.ReplaceAllString(o.Path, "1")
+		for _, scope := range []string{o.scope(t), "admin"} {
+			got := f.callAs(t, keys[scope], o.Method, path, exampleBody(t, o))
+			require.NotContains(t, []int{401, 403, 500}, got.StatusCode, "%s %s with %s: %s", o.Method, o.Path, scope, got.Text)
+		}
+	}
 }
 
 func TestWhatBelongsToAnotherTenantDoesNotExist(t *testing.T) {
@@ -84,17 +133,19 @@ func TestWhatBelongsToAnotherTenantDoesNotExist(t *testing.T) {
 	f.report(t, testhouse.Paid(t, "tx-wrong", "o", 1)) // parked
 	f.account(t, "a", 500)
 	f.put(t, "book", 5)
+	_, key := f.issue(t, tenant.Read)
 	mine := map[string]string{
 		"/v1/payments/{out_trade_no}": "o",
 		"/v1/events/{id}":             fmt.Sprint(f.call(t, "GET", "/v1/events?state=PARKED", "").items(t, "id")[0]),
 		"/v1/accounts/{code}":         "channel:standard:" + f.Account.Name,
 		"/v1/transfers/{id}":          fmt.Sprint(f.transfer(t, "k", move("a", "merchant", 1)).is(t, 201).fields(t)["id"]),
 		"/v1/stock/{sku}":             "book",
+		"/v1/api_keys/{id}":           fmt.Sprint(key.ID),
 	}
 	checked := 0
-	for _, o := range operations() {
+	for _, o := range merchantOperations() {
 		parameter := parameterPattern.FindString(o.Path)
-		if !strings.HasPrefix(o.Path, "/v1/") || parameter == "" || o.Method == http.MethodPut {
+		if parameter == "" || o.Method == http.MethodPut {
 			continue // a put makes what is not there: it has a test of its own
 		}
 		name := o.Path[:strings.Index(o.Path, "}")+1]
@@ -107,7 +158,7 @@ func TestWhatBelongsToAnotherTenantDoesNotExist(t *testing.T) {
 		require.NotEqual(t, http.StatusNotFound, f.call(t, o.Method, path, exampleBody(t, o)).StatusCode, path)
 		checked++
 	}
-	require.GreaterOrEqual(t, checked, 12)
+	require.GreaterOrEqual(t, checked, 13)
 
 	for _, list := range []string{"/v1/payments", "/v1/payments?state=SHIPPED", "/v1/payments?channel=standard", "/v1/events", "/v1/events?out_trade_no=o", "/v1/accounts/merchant/entries"} {
 		require.Equal(t, map[string]any{"items": []any{}}, f.callAs(t, other, "GET", list, "").is(t, 200).fields(t), list)

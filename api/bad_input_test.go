@@ -223,7 +223,7 @@ func TestAPathThatNamesNothingIs404(t *testing.T) {
 	f := newFace(t)
 	codes := map[string]string{
 		"/v1/payments": "payment_not_found", "/v1/events": "event_not_found", "/v1/accounts": "account_not_found",
-		"/v1/transfers": "transfer_not_found", "/v1/stock": "sku_not_found",
+		"/v1/transfers": "transfer_not_found", "/v1/stock": "sku_not_found", "/v1/api_keys": "api_key_not_found",
 	}
 	values := map[string][]string{
 		"out_trade_no": {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'", "%25"},

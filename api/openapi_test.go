@@ -20,6 +20,7 @@ import (
 	"github.com/paylatch/paylatch/api"
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
 )
 
@@ -62,10 +63,15 @@ func TestEveryOperationIsWhole(t *testing.T) {
 		}
 		require.ElementsMatch(t, parameterPattern.FindAllString(o.Path, -1), inPath, name)
 
-		security, overridden := o.node["security"].([]any)
-		require.Equal(t, !strings.HasPrefix(o.Path, "/v1/"), overridden && len(security) == 0, "%s: the merchant API and nothing else wants an API key", name)
-		if !overridden {
-			require.NotNil(t, at(o.node, "responses", "401"), name)
+		security, said := o.node["security"].([]any)
+		require.True(t, said, "%s does not say who may call it", name)
+		if !strings.HasPrefix(o.Path, "/v1/") {
+			require.Empty(t, security, "%s: the merchant API and nothing else wants an API key", name)
+			continue
+		}
+		require.Contains(t, texts(tenant.Scopes()), o.scope(t), name)
+		for _, status := range []string{"401", "403", "429", "500", "503"} {
+			require.NotNil(t, at(o.node, "responses", status), "%s %s", name, status)
 		}
 	}
 }
@@ -115,6 +121,8 @@ func TestWordsOfTheSchemasAreThoseOfTheCode(t *testing.T) {
 	require.ElementsMatch(t, constants(t, "../internal/transfer", "State"), words(schemaOf("TransferState")))
 	require.ElementsMatch(t, constants(t, "../internal/transfer", "Mode"), words(schemaOf("TransferMode")))
 	require.ElementsMatch(t, []string{transfer.LedgerLeg, transfer.StockLeg, transfer.HTTPLeg}, words(at(schemaOf("Participant"), "properties", "type")))
+	require.ElementsMatch(t, constants(t, "../internal/tenant", "Scope"), words(schemaOf("Scope")))
+	require.ElementsMatch(t, constants(t, "../internal/audit", "Action"), words(at(schemaOf("AuditEntry"), "properties", "action")))
 	require.ElementsMatch(t, failures, words(at(schemaOf("Transfer"), "properties", "failure")))
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/stock"
+	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
 )
 
@@ -63,6 +64,11 @@ var known = []struct {
 	{transfer.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_reused"},
 	{transfer.ErrReferenceReused, http.StatusUnprocessableEntity, "reference_reused"},
 	{transfer.ErrUnknownParticipant, http.StatusNotFound, "participant_not_found"},
+	{tenant.ErrScopes, http.StatusBadRequest, "scopes_invalid"},
+	{tenant.ErrKeyName, http.StatusBadRequest, "name_invalid"},
+	{tenant.ErrTooManyKeys, http.StatusConflict, "too_many_api_keys"},
+	{tenant.ErrLastAdmin, http.StatusConflict, "last_admin_key"},
+	{tenant.ErrNoKey, http.StatusNotFound, "api_key_not_found"},
 }
 
 // problemOf never shows an inner error's text unless it is one of the known ones: others may quote a query or an address.

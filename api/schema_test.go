@@ -81,6 +81,16 @@ func operations() []operation {
 	return list
 }
 
+// scope is what the operation wants of a key: {apiKey: [scope]} and nothing else.
+func (o operation) scope(t *testing.T) string {
+	t.Helper()
+	security := o.node["security"].([]any)
+	require.Len(t, security, 1, o.Path)
+	scopes := security[0].(object)["apiKey"].([]any)
+	require.Len(t, scopes, 1, o.Path)
+	return scopes[0].(string)
+}
+
 var parameterPattern = regexp.MustCompile(`\{[a-z_]+\}`)
 
 func (o operation) serves(method, path string) bool {

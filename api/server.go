@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	stdlog "log"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -41,6 +42,8 @@ type Config struct {
 	API, Engine *pgxpool.Pool
 	// DatabaseReady and EngineReady answer the readiness probe.
 	DatabaseReady, EngineReady func(context.Context) error
+	// RateLimit bounds what one API key may ask of this process; zero does not.
+	RateLimit RateLimit
 	// WorkflowURL gives the Temporal UI's page of a workflow id; empty without a UI.
 	WorkflowURL func(workflowID string) string
 	Log         *zap.Logger
@@ -48,7 +51,8 @@ type Config struct {
 
 type server struct {
 	Config
-	log *zap.Logger
+	log    *zap.Logger
+	limits *limits
 }
 
 // Limits of a request.
@@ -60,7 +64,7 @@ const (
 
 // Handler gives all routes.
 func Handler(cfg Config) http.Handler {
-	s := &server{cfg, cfg.Log}
+	s := &server{cfg, cfg.Log, newLimits(cfg.RateLimit)}
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
@@ -84,30 +88,51 @@ func Handler(cfg Config) http.Handler {
 	r.POST("/callbacks/:channel/:account", s.callback)
 
 	v1 := r.Group("/v1", s.bound, s.authenticate)
-	v1.POST("/payments", s.createPayment)
-	v1.GET("/payments", s.listPayments)
-	v1.GET("/payments/:out_trade_no", s.getPayment)
-	v1.POST("/payments/:out_trade_no/close", s.closePayment)
-	v1.POST("/payments/:out_trade_no/ship", s.movePayment(cfg.Orders.Ship))
-	v1.POST("/payments/:out_trade_no/complete", s.movePayment(cfg.Orders.Complete))
-	v1.GET("/events", s.listEvents)
-	v1.GET("/events/:id", s.getEvent)
-	v1.POST("/events/:id/replay", s.replayEvent)
-	v1.POST("/events/:id/suspense", s.exitEvent(cfg.Books.BookToSuspense))
-	v1.POST("/events/:id/reject", s.exitEvent(cfg.Books.Reject))
-	v1.POST("/accounts", s.createAccount)
-	v1.GET("/accounts/:code", s.getAccount)
-	v1.GET("/accounts/:code/entries", s.listEntries)
-	v1.POST("/journals", s.postJournals)
-	v1.POST("/transfers", s.createTransfer)
-	v1.GET("/transfers/:id", s.getTransfer)
-	v1.PUT("/stock/:sku", s.putStock)
-	v1.GET("/stock/:sku", s.getStock)
+	for _, route := range s.merchantRoutes() {
+		v1.Handle(route.method, route.path, s.require(route.scope), route.handle)
+	}
 	return r
 }
 
+// route is a call of the merchants' API.
+type route struct {
+	method, path string
+	// scope is what the caller's key must have.
+	scope  tenant.Scope
+	handle gin.HandlerFunc
+}
+
+func (s *server) merchantRoutes() []route {
+	const get, post, put = http.MethodGet, http.MethodPost, http.MethodPut
+	return []route{
+		{post, "/payments", tenant.Write, s.createPayment},
+		{get, "/payments", tenant.Read, s.listPayments},
+		{get, "/payments/:out_trade_no", tenant.Read, s.getPayment},
+		{post, "/payments/:out_trade_no/close", tenant.Write, s.closePayment},
+		{post, "/payments/:out_trade_no/ship", tenant.Write, s.movePayment(s.Orders.Ship)},
+		{post, "/payments/:out_trade_no/complete", tenant.Write, s.movePayment(s.Orders.Complete)},
+		{get, "/events", tenant.Read, s.listEvents},
+		{get, "/events/:id", tenant.Read, s.getEvent},
+		{post, "/events/:id/replay", tenant.Admin, s.replayEvent},
+		{post, "/events/:id/suspense", tenant.Admin, s.exitEvent(s.Books.BookToSuspense)},
+		{post, "/events/:id/reject", tenant.Admin, s.exitEvent(s.Books.Reject)},
+		{post, "/accounts", tenant.Write, s.createAccount},
+		{get, "/accounts/:code", tenant.Read, s.getAccount},
+		{get, "/accounts/:code/entries", tenant.Read, s.listEntries},
+		{post, "/journals", tenant.Write, s.postJournals},
+		{post, "/transfers", tenant.Write, s.createTransfer},
+		{get, "/transfers/:id", tenant.Read, s.getTransfer},
+		{put, "/stock/:sku", tenant.Write, s.putStock},
+		{get, "/stock/:sku", tenant.Read, s.getStock},
+		{get, "/api_keys", tenant.Admin, s.listKeys},
+		{post, "/api_keys", tenant.Admin, s.createKey},
+		{post, "/api_keys/:id/revoke", tenant.Admin, s.revokeKey},
+		{get, "/audit", tenant.Admin, s.listAudit},
+	}
+}
+
 // Serve listens until ctx is done, then lets running requests end.
-func Serve(ctx context.Context, address string, h http.Handler, ready func(address string)) error {
+func Serve(ctx context.Context, address string, h http.Handler, log *zap.Logger, ready func(address string)) error {
 	listener, err := Listen(ctx, address)
 	if err != nil {
 		return err
@@ -119,6 +144,7 @@ func Serve(ctx context.Context, address string, h http.Handler, ready func(addre
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          serverLog(log),
 	}
 	stopped := make(chan error, 1)
 	go func() {
@@ -134,9 +160,29 @@ func Serve(ctx context.Context, address string, h http.Handler, ready func(addre
 	return <-stopped
 }
 
+// serverLog gives what net/http itself has to say a place in the log. It is the noise of the network, such as a broken
+// handshake: no fault of ours.
+func serverLog(log *zap.Logger) *stdlog.Logger {
+	std, err := zap.NewStdLogAt(log.Named("http"), zap.InfoLevel)
+	if err != nil {
+		panic(err) // info is a level
+	}
+	return std
+}
+
 const requestIDKey = "request_id"
 
 func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
+
+// answerHeaders stand in every answer: nothing of it is stored, guessed at, framed or run. The pages for people, /console and
+// /docs, have a policy of their own.
+var answerHeaders = map[string]string{
+	"X-Content-Type-Options":  "nosniff",
+	"Cache-Control":           "no-store",
+	"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+	"Referrer-Policy":         "no-referrer",
+	"X-Frame-Options":         "DENY",
+}
 
 // observe names the request and logs its end: method, route and status, never a body, a header or a query.
 func (s *server) observe(c *gin.Context) {
@@ -144,8 +190,9 @@ func (s *server) observe(c *gin.Context) {
 	rand.Read(id)
 	c.Set(requestIDKey, hex.EncodeToString(id))
 	c.Header("X-Request-Id", requestID(c))
-	c.Header("X-Content-Type-Options", "nosniff")
-	c.Header("Cache-Control", "no-store")
+	for name, value := range answerHeaders {
+		c.Header(name, value)
+	}
 	begin := time.Now()
 	c.Next()
 	s.log.Debug("request", zap.String("request_id", requestID(c)), zap.String("method", c.Request.Method),

@@ -2,11 +2,13 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/stock"
 )
@@ -46,7 +48,11 @@ func (s *server) putStock(c *gin.Context) {
 		return
 	}
 	s.withStock(c, func(tx pgx.Tx) (stock.Level, error) {
-		return stock.Put(c.Request.Context(), tx, who(c).TenantID, c.Param("sku"), *body.OnHand, body.Version)
+		level, err := stock.Put(c.Request.Context(), tx, who(c).TenantID, c.Param("sku"), *body.OnHand, body.Version)
+		if err == nil {
+			err = audit.Record(c.Request.Context(), tx, who(c).TenantID, audit.StockPut, level.SKU, "on_hand "+strconv.FormatInt(level.OnHand, 10))
+		}
+		return level, err
 	})
 }
 

@@ -31,6 +31,7 @@ func (c *channelAdd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx = byCommand(ctx)
 	db, box, err := c.openWithKey()
 	if err != nil {
 		return err

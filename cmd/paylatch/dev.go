@@ -185,7 +185,7 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 	group.Go(func() error { return h.work(groupCtx, worker.Queues(), devConnections) })
 	listening := make(chan string, 1)
 	group.Go(func() error {
-		return api.Serve(groupCtx, c.HTTP, h.handler(apiDB, info.TemporalUI), func(address string) { listening <- address })
+		return api.Serve(groupCtx, c.HTTP, h.handler(apiDB, info.TemporalUI, api.RateLimit{}), log, func(address string) { listening <- address })
 	})
 	group.Go(func() error {
 		select {
@@ -270,7 +270,7 @@ func (c *devCommand) demoTenant(ctx context.Context, db *pgxpool.Pool, accounts 
 	info.APIKey = before.APIKey
 	if err != nil {
 		if info.APIKey, err = tenant.Add(ctx, db, demoTenant, "CNY"); errors.Is(err, tenant.ErrExists) {
-			info.APIKey, err = tenant.IssueKey(ctx, db, demoTenant)
+			info.APIKey, _, err = tenant.IssueKey(ctx, db, demoTenant, "", tenant.Admin)
 		}
 		if err != nil {
 			return err

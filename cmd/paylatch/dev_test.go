@@ -183,6 +183,27 @@ func TestDevFromNothingToACreditAndBack(t *testing.T) {
 	_, err = theirs.awaitPaid(t.Context(), "o")
 	require.NoError(t, err)
 
+	// A key that may only take payments, until it is revoked.
+	lines := strings.Split(strings.TrimSpace(output(t, "tenant", "key", "add", "--data", data, "--tenant", "shop", "--scopes", "write,read", "--name", "till")), "\n")
+	till := &merchant{base: dev.info.HTTP, key: lines[len(lines)-1]}
+	require.NoError(t, till.create(t.Context(), "o-till"))
+	require.ErrorContains(t, till.call(t.Context(), http.MethodGet, "/v1/audit", nil, &struct{}{}), "scope_missing")
+	listed := output(t, "tenant", "key", "list", "--data", data, "--tenant", "shop")
+	require.Regexp(t, till.key[:10]+` +till +read,write +\S+ +20\S+ +-`, listed)
+	require.NotContains(t, listed, till.key)
+	output(t, "tenant", "key", "revoke", "--data", data, "--tenant", "shop", till.key[:10])
+	require.ErrorContains(t, till.create(t.Context(), "o-late"), "unauthorized")
+	require.Contains(t, failure(t, "tenant", "key", "revoke", "--data", data, "--tenant", "demo", till.key[:10]), "no such API key")
+	require.Contains(t, failure(t, "tenant", "key", "add", "--data", data, "--tenant", "shop", "--scopes", "root"), "read, write, refund and admin")
+	require.Contains(t, failure(t, "tenant", "key", "add", "--data", data, "--tenant", "nobody", "--scopes", "read"), "not found")
+	var record struct {
+		Items []struct{ Actor, Action, Target string }
+	}
+	require.NoError(t, theirs.call(t.Context(), http.MethodGet, "/v1/audit", nil, &record))
+	require.Equal(t, "api_key_revoked", record.Items[0].Action)
+	require.Equal(t, till.key[:10], record.Items[0].Target)
+	require.Contains(t, record.Items[0].Actor, "command line")
+
 	wrongKey := filepath.Join(t.TempDir(), "master.key")
 	require.NoError(t, os.WriteFile(wrongKey, []byte(sealed.NewKey()), 0o600))
 	require.Contains(t, failure(t, "serve", "--data", data, "--http", "127.0.0.1:0", "--master-key-file", wrongKey), "another master key")

@@ -26,6 +26,7 @@ func (c *participantPut) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx = byCommand(ctx)
 	db, box, err := c.openWithKey()
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ type serveCommand struct {
 	planFlags
 	HTTP           string `help:"Address to listen on." name:"http" default:"127.0.0.1:8080" env:"PAYLATCH_HTTP" placeholder:"ADDRESS"`
 	APIDatabaseURL string `help:"PostgreSQL as the role paylatch_api (row-level security)." name:"api-database-url" env:"PAYLATCH_API_DATABASE_URL" placeholder:"URL"`
-	TemporalUI     string `help:"Base URL of the Temporal UI, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
+	rateFlags
+	TemporalUI string `help:"Base URL of the Temporal UI, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
 }
 
 func (c *serveCommand) Run(ctx context.Context) error {
@@ -61,7 +62,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err := h.refuseUnsafe(ctx); err != nil {
 		return err
 	}
-	return api.Serve(ctx, c.HTTP, h.handler(apiDB, firstOf(c.TemporalUI, dev.TemporalUI)), func(address string) {
+	return api.Serve(ctx, c.HTTP, h.handler(apiDB, firstOf(c.TemporalUI, dev.TemporalUI), c.limits()), log, func(address string) {
 		log.Info("serving", zap.String("address", address))
 	})
 }
@@ -85,7 +86,17 @@ func (h *house) refuseUnsafe(ctx context.Context) error {
 	return nil
 }
 
-func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string) http.Handler {
+// rateFlags bound what one API key may ask of this process.
+type rateFlags struct {
+	RateLimit float64 `help:"Calls a second that one API key may make of this process; 0 does not limit." default:"200" env:"PAYLATCH_RATE_LIMIT"`
+	RateBurst int     `help:"Calls that it may make at once." default:"400" env:"PAYLATCH_RATE_BURST"`
+}
+
+func (f rateFlags) limits() api.RateLimit {
+	return api.RateLimit{PerSecond: f.RateLimit, Burst: f.RateBurst}
+}
+
+func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, limit api.RateLimit) http.Handler {
 	return api.Handler(api.Config{
 		Orders:        payment.NewOrders(apiDB, h.accounts.Asks),
 		Entry:         h.entry,
@@ -98,6 +109,7 @@ func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string) http.Handler {
 		Group:         h.group,
 		API:           apiDB,
 		Engine:        h.engine,
+		RateLimit:     limit,
 		DatabaseReady: func(ctx context.Context) error {
 			return errors.Join(database.Ready(ctx, h.engine), pingAPI(ctx, apiDB))
 		},

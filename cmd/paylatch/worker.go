@@ -51,7 +51,7 @@ func (c *workerCommand) Run(ctx context.Context) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	if c.Ops != "" {
-		group.Go(func() error { return api.Serve(ctx, c.Ops, opsHandler(), func(string) {}) })
+		group.Go(func() error { return api.Serve(ctx, c.Ops, opsHandler(), log, func(string) {}) })
 	}
 	group.Go(func() error { return h.work(ctx, queues, c.Connections) })
 	return group.Wait()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/ledger"
@@ -17,7 +18,7 @@ import (
 // BookToSuspense books the amount that a parked event reports as received to the tenant's suspense account.
 // Errors: [ErrEventNotFound], [ErrNotParked], [ErrNothingToBook], [ErrAlreadyBooked].
 func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
-	return b.exit(ctx, tenantID, eventID, func(tx pgx.Tx, ev Event) (Verdict, error) {
+	return b.exit(ctx, tenantID, eventID, audit.EventBookedToSuspense, reason, func(tx pgx.Tx, ev Event) (Verdict, error) {
 		if ev.Kind != channel.PaySuccess || ev.Amount == nil || ev.Currency == nil {
 			return Verdict{}, ErrNothingToBook
 		}
@@ -38,12 +39,12 @@ func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int
 
 // Reject ends a parked event without any effect. Errors: [ErrEventNotFound], [ErrNotParked].
 func (b *Books) Reject(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
-	return b.exit(ctx, tenantID, eventID, func(_ pgx.Tx, ev Event) (Verdict, error) {
+	return b.exit(ctx, tenantID, eventID, audit.EventRejected, reason, func(_ pgx.Tx, ev Event) (Verdict, error) {
 		return Ignore(Rejected, "%s (was %s: %s)", reason, deref(ev.Outcome), ev.Reason), nil
 	})
 }
 
-func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, decide func(pgx.Tx, Event) (Verdict, error)) (Event, error) {
+func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, action audit.Action, reason string, decide func(pgx.Tx, Event) (Verdict, error)) (Event, error) {
 	var after Event
 	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		ev, err := lockEvent(ctx, tx, "e.tenant_id = $1 AND e.id = $2", tenantID, eventID)
@@ -63,6 +64,9 @@ func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, decide
 		}
 		if tag.RowsAffected() != 1 {
 			return ErrNotParked
+		}
+		if err := audit.Record(ctx, tx, tenantID, action, audit.Event(eventID), reason); err != nil {
+			return err
 		}
 		after, err = lockEvent(ctx, tx, "e.id = $1", ev.ID)
 		return err

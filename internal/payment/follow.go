@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/alert"
+	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/tenant"
 )
@@ -205,6 +206,12 @@ SELECT e.account_id, e.event_key, r.body
 	}
 	acct, err := e.accounts.ByID(ctx, accountID)
 	if err != nil {
+		return nil, err
+	}
+	// On record before it has any effect: what follows are several transactions.
+	if err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
+		return audit.Record(ctx, tx, tenantID, audit.EventReplayed, audit.Event(eventID), "")
+	}); err != nil {
 		return nil, err
 	}
 	results, err := e.report(ctx, acct, body, e.now(), true)

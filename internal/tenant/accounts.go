@@ -9,7 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/sealed"
 )
 
@@ -119,14 +121,14 @@ func (a *Accounts) Add(ctx context.Context, tenantID, channelName, name string, 
 	if err != nil {
 		return err
 	}
-	tag, err := a.engine.Exec(ctx, `
+	added, err := a.change(ctx, tenantID, audit.ChannelAccountAdded, channelName+"/"+name, `
 INSERT INTO channel_accounts (tenant_id, channel, account, identity, config)
 SELECT tenant_id, $2, $3, $4, $5 FROM tenants WHERE tenant_id = $1
 ON CONFLICT DO NOTHING`, tenantID, channelName, name, identity, secret)
 	if err != nil {
 		return fmt.Errorf("add channel account %s/%s: %w", channelName, name, err)
 	}
-	if tag.RowsAffected() == 1 {
+	if added {
 		return nil
 	}
 	var known bool
@@ -146,16 +148,28 @@ func (a *Accounts) Replace(ctx context.Context, tenantID, channelName, name stri
 	if err != nil {
 		return err
 	}
-	tag, err := a.engine.Exec(ctx, `
+	replaced, err := a.change(ctx, tenantID, audit.ChannelAccountReplaced, channelName+"/"+name, `
 UPDATE channel_accounts SET config = $5, version = version + 1, updated_at = now()
  WHERE tenant_id = $1 AND channel = $2 AND account = $3 AND identity = $4`, tenantID, channelName, name, identity, secret)
 	if err != nil {
 		return fmt.Errorf("replace channel account %s/%s: %w", channelName, name, err)
 	}
-	if tag.RowsAffected() == 0 {
+	if !replaced {
 		return fmt.Errorf("channel account %s/%s of tenant %s with the channel's account %s: %w", channelName, name, tenantID, identity, ErrUnknown)
 	}
 	return nil
+}
+
+// change runs one statement and puts it on record if it changed the one row it is about.
+func (a *Accounts) change(ctx context.Context, tenantID string, action audit.Action, target, statement string, args ...any) (changed bool, err error) {
+	err = database.InTx(ctx, a.engine, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, statement, args...)
+		if changed = err == nil && tag.RowsAffected() == 1; !changed {
+			return err
+		}
+		return audit.Record(ctx, tx, tenantID, action, target, "")
+	})
+	return changed, err
 }
 
 func (a *Accounts) prepare(channelName, name string, config []byte) (identity string, secret []byte, err error) {

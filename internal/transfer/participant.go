@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/strictjson"
@@ -76,9 +77,15 @@ func (s *Service) PutParticipant(ctx context.Context, tenantID, name string, con
 	if _, err := readParticipant(config); err != nil {
 		return fmt.Errorf("participant %s: %w", name, err)
 	}
-	_, err := s.pool.Exec(ctx, `
+	err := database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `
 INSERT INTO participants (tenant_id, name, config) VALUES ($1, $2, $3)
 ON CONFLICT (tenant_id, name) DO UPDATE SET config = excluded.config, updated_at = now()`, tenantID, name, s.box.Seal(config, participantContext(tenantID, name)))
+		if err != nil {
+			return err
+		}
+		return audit.Record(ctx, tx, tenantID, audit.ParticipantPut, name, "")
+	})
 	if err != nil {
 		return fmt.Errorf("register participant %s: %w", name, err)
 	}
