@@ -37,7 +37,7 @@ func (s *server) callback(c *gin.Context) {
 		return
 	}
 	begin := time.Now()
-	acct, err := s.findAccount(c, ch.Name())
+	acct, err := s.findAccount(c, ch.Name(), s.Accounts.Recent)
 	if errors.Is(err, tenant.ErrUnknown) {
 		s.refuse(c, ch, http.StatusNotFound, "account_not_found", "there is no such account")
 		return
@@ -59,7 +59,19 @@ func (s *server) callback(c *gin.Context) {
 		return
 	}
 	received := time.Now()
-	if err := acct.Verify(channel.Notification{Header: c.Request.Header, Body: body, ReceivedAt: received}); err != nil {
+	notification := channel.Notification{Header: c.Request.Header, Body: body, ReceivedAt: received}
+	err = acct.Verify(notification)
+	if err != nil {
+		// The account is as it was a moment ago; its keys may have been rotated since.
+		fresh, findErr := s.findAccount(c, ch.Name(), s.Accounts.Find)
+		if findErr != nil {
+			s.refuseForUs(c, ch, findErr)
+			return
+		}
+		spent += time.Since(received)
+		acct, err = fresh, fresh.Verify(notification)
+	}
+	if err != nil {
 		var refusal *channel.Refusal
 		if !errors.As(err, &refusal) {
 			refusal = channel.ErrBadSignature
@@ -78,13 +90,13 @@ func (s *server) callback(c *gin.Context) {
 	answer(c, ch.Accepted())
 }
 
-func (s *server) findAccount(c *gin.Context, channelName string) (tenant.Account, error) {
+func (s *server) findAccount(c *gin.Context, channelName string, find func(ctx context.Context, channel, name string) (tenant.Account, error)) (tenant.Account, error) {
 	if !isText(c.Param("account")) {
 		return tenant.Account{}, tenant.ErrUnknown
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), findTimeout)
 	defer cancel()
-	return s.Accounts.Find(ctx, channelName, c.Param("account"))
+	return find(ctx, channelName, c.Param("account"))
 }
 
 func (s *server) refuse(c *gin.Context, ch channel.Channel, status int, code, detail string) {

@@ -38,7 +38,21 @@ ALTER TABLE channel_events
     ADD COLUMN leg_state text NOT NULL DEFAULT '';
 GRANT UPDATE (payer_amount, fee, out_no, receiver, leg_state) ON channel_events TO paylatch_engine;
 
+-- Processes keep a channel account in memory and must hear of its changes.
+-- +goose StatementBegin
+CREATE FUNCTION tell_of_channel_account() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('paylatch_channel_accounts', NEW.id::text);
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER tell_of_channel_account AFTER INSERT OR UPDATE ON channel_accounts
+    FOR EACH ROW EXECUTE FUNCTION tell_of_channel_account();
+
 -- +goose Down
+DROP TRIGGER tell_of_channel_account ON channel_accounts;
+DROP FUNCTION tell_of_channel_account();
 ALTER TABLE channel_events DROP COLUMN payer_amount, DROP COLUMN fee, DROP COLUMN out_no, DROP COLUMN receiver, DROP COLUMN leg_state;
 DROP INDEX payments_to_ask;
 ALTER TABLE payments DROP COLUMN channel_options, DROP COLUMN sharing_plan, DROP COLUMN prepay_state, DROP COLUMN prepay_failure, DROP COLUMN prepay_calls,

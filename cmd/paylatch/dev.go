@@ -183,6 +183,7 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 	// Workers outlive the API by as long as they need to end what it began.
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.work(groupCtx, worker.Queues(), devConnections) })
+	group.Go(func() error { h.accounts.Watch(groupCtx, log); return nil })
 	listening := make(chan string, 1)
 	group.Go(func() error {
 		return api.Serve(groupCtx, c.HTTP, h.handler(apiDB, info.TemporalUI, api.RateLimit{}), log, func(address string) { listening <- address })

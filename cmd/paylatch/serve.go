@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -62,6 +63,11 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err := h.refuseUnsafe(ctx); err != nil {
 		return err
 	}
+	var watching sync.WaitGroup
+	watch, stop := context.WithCancel(ctx)
+	watching.Go(func() { h.accounts.Watch(watch, log) })
+	defer watching.Wait()
+	defer stop()
 	return api.Serve(ctx, c.HTTP, h.handler(apiDB, firstOf(c.TemporalUI, dev.TemporalUI), c.limits()), log, func(address string) {
 		log.Info("serving", zap.String("address", address))
 	})

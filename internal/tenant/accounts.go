@@ -25,8 +25,8 @@ type Account struct {
 	channel.Account
 }
 
-// Accounts finds channel accounts. Every look-up asks the database, so that an account added or a key rotated by another
-// process counts at once; only the opened configuration is kept, by its version.
+// Accounts finds channel accounts. A look-up asks the database, so that an account added or a key rotated by another process
+// counts at once; only the opened configuration is kept, by its version, and for [Accounts.Recent] the account for a second.
 type Accounts struct {
 	engine   *pgxpool.Pool
 	channels channel.Set
@@ -34,6 +34,7 @@ type Accounts struct {
 
 	mu     sync.Mutex
 	opened map[int64]openedConfig
+	recent recentAccounts
 }
 
 type openedConfig struct {
