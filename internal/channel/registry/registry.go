@@ -4,11 +4,13 @@ package registry
 import (
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/channel/standard"
+	"github.com/paylatch/paylatch/internal/channel/stripe"
 )
 
 // All gives every channel.
 func All() channel.Set {
 	return channel.NewSet(
 		standard.Channel{},
+		stripe.Channel{},
 	)
 }

@@ -85,10 +85,10 @@ type failure struct {
 	RequestID string
 	// Replayed says that this is the answer that the idempotency key keeps: the same call will get it again.
 	Replayed bool
-	Type      string `json:"type"`
-	Code      string `json:"code"`
-	Message   string `json:"message"`
-	Decline   string `json:"decline_code"`
+	Type     string `json:"type"`
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+	Decline  string `json:"decline_code"`
 }
 
 func (f *failure) Error() string {

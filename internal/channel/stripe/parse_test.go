@@ -106,16 +106,16 @@ func TestWhatIsNoPaymentIsNeverCalledOne(t *testing.T) {
 	account := open(t, nil)
 	for name, body := range map[string][]byte{
 		"completed, unpaid: its method takes days": webhook("checkout.session.completed", sessionOf(map[string]any{"payment_status": "unpaid"})),
-		"nothing to pay":                webhook("checkout.session.completed", sessionOf(map[string]any{"payment_status": "no_payment_required", "payment_intent": nil})),
-		"a subscription":                webhook("checkout.session.completed", sessionOf(map[string]any{"mode": "subscription", "payment_intent": nil})),
-		"authorized, not captured":      webhook("charge.succeeded", chargeOf(map[string]any{"captured": false, "amount_captured": 0})),
-		"processing, by query":          encode(intent(map[string]any{"status": "processing", "amount_received": 0})),
-		"open session, by query":        encode(sessionOf(map[string]any{"status": "open", "payment_status": "unpaid", "payment_intent": nil})),
-		"charge failed, by query":       encode(chargeOf(map[string]any{"status": "failed", "captured": false})),
-		"processing":                    webhook("payment_intent.processing", intent(map[string]any{"status": "processing"})),
-		"a thin event":                  encode(map[string]any{"object": "v2.core.event", "id": "evt_1", "type": "v1.payment_intent.succeeded"}),
-		"another object":                encode(map[string]any{"object": "payout", "id": "po_1", "status": "paid"}),
-		"a refund that is not ended":    webhook("refund.created", refundOf(map[string]any{"status": "pending"})),
+		"nothing to pay":                    webhook("checkout.session.completed", sessionOf(map[string]any{"payment_status": "no_payment_required", "payment_intent": nil})),
+		"a subscription":                    webhook("checkout.session.completed", sessionOf(map[string]any{"mode": "subscription", "payment_intent": nil})),
+		"authorized, not captured":          webhook("charge.succeeded", chargeOf(map[string]any{"captured": false, "amount_captured": 0})),
+		"processing, by query":              encode(intent(map[string]any{"status": "processing", "amount_received": 0})),
+		"open session, by query":            encode(sessionOf(map[string]any{"status": "open", "payment_status": "unpaid", "payment_intent": nil})),
+		"charge failed, by query":           encode(chargeOf(map[string]any{"status": "failed", "captured": false})),
+		"processing":                        webhook("payment_intent.processing", intent(map[string]any{"status": "processing"})),
+		"a thin event":                      encode(map[string]any{"object": "v2.core.event", "id": "evt_1", "type": "v1.payment_intent.succeeded"}),
+		"another object":                    encode(map[string]any{"object": "payout", "id": "po_1", "status": "paid"}),
+		"a refund that is not ended":        webhook("refund.created", refundOf(map[string]any{"status": "pending"})),
 		"a refund that waits for the payer": webhook("refund.updated", refundOf(map[string]any{"status": "requires_action"})),
 	} {
 		require.Equal(t, channel.Unsupported, one(t, account, body).Kind, name)

@@ -191,3 +191,16 @@ func (s *Simulator) SettleShare(outOrderNo string, closed ...string) error {
 	}
 	return nil
 }
+
+// Transferred is what a connected account got and kept, in Stripe's units.
+func (s *Simulator) Transferred(account string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := int64(0)
+	for _, t := range s.transfer {
+		if t.destination == account {
+			total += t.amount - t.reversed
+		}
+	}
+	return int(total)
+}
