@@ -74,7 +74,7 @@ func (c *client) do(req *http.Request) ([]byte, error) {
 	}
 	var h header
 	if err := json.Unmarshal(reply.Body, &h); err != nil || h.Object == "" {
-		return nil, errors.New("Stripe's reply cannot be read: whether it was done is unknown")
+		return nil, errors.New("the reply of Stripe cannot be read: whether it was done is unknown")
 	}
 	return reply.Body, nil
 }
@@ -227,7 +227,7 @@ const (
 	maxPages = 125
 )
 
-var errTooMany = fmt.Errorf("Stripe lists more than %d objects there: ask again later", maxPages*pageSize)
+var errTooMany = fmt.Errorf("more than %d objects are listed there: ask again later", maxPages*pageSize)
 
 // each goes through a list, newest first, until want says that it has seen enough.
 func (c *client) each(ctx context.Context, path string, query url.Values, want func(id string, raw json.RawMessage) (enough bool, err error)) error {

@@ -150,7 +150,7 @@ func TestEveryAnswerOfNoUseIsUnknown(t *testing.T) {
 			w.WriteHeader(424)
 			fmt.Fprint(w, `{"error":{"type":"invalid_request_error"}}`)
 		},
-		"502": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad gateway", 502) },
+		"502": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad gateway", http.StatusBadGateway) },
 		"500 in Stripe's form": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(500)
 			fmt.Fprint(w, `{"error":{"type":"invalid_request_error","code":"x"}}`)

@@ -143,5 +143,5 @@ func (a *account) paymentOf(ctx context.Context, transactionID, reference, outTr
 			return p.ID, nil
 		}
 	}
-	return "", fmt.Errorf("Stripe does not find the payment of order %s yet", outTradeNo)
+	return "", fmt.Errorf("the payment of order %s is not found at Stripe yet", outTradeNo)
 }
