@@ -52,10 +52,8 @@ func (a *account) Prepay(ctx context.Context, o channel.Order) (channel.Prepaid,
 		if err != nil {
 			return channel.Prepaid{}, err
 		}
-		for _, p := range found {
-			if prepaid, payable, err := prepaidByIntent(p.intent, o); payable || err != nil {
-				return prepaid, err
-			}
+		if prepaid, payable, err := a.payable(ctx, found, o); payable || err != nil {
+			return prepaid, err
 		}
 	}
 	prepaid, err := a.announce(ctx, o, value, "prepay")
@@ -172,12 +170,24 @@ func (a *account) announcedBefore(ctx context.Context, o channel.Order, none err
 			return prepaid, true, err
 		}
 	}
-	for _, p := range m.intents {
-		if prepaid, payable, err := prepaidByIntent(p.intent, o); payable || err != nil {
-			return prepaid, true, err
-		}
+	if prepaid, known, err = a.payable(ctx, m.intents, o); known || err != nil {
+		return prepaid, true, err
 	}
 	return channel.Prepaid{}, false, none
+}
+
+// payable gives the first of what was found that can still be paid. Search may be behind: each is read as it is now.
+func (a *account) payable(ctx context.Context, found []foundIntent, o channel.Order) (prepaid channel.Prepaid, payable bool, err error) {
+	for _, each := range found {
+		current, _, err := a.readIntent(ctx, each.ID)
+		if err != nil {
+			return channel.Prepaid{}, false, err
+		}
+		if prepaid, payable, err := prepaidByIntent(current, o); payable || err != nil {
+			return prepaid, payable, err
+		}
+	}
+	return channel.Prepaid{}, false, nil
 }
 
 // prepaidByIntent gives the data of a PaymentIntent that can still be paid on the shop's page. One that is paid or canceled,

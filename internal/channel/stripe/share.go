@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -61,10 +62,16 @@ func (a *account) Share(ctx context.Context, s channel.Share) (channel.ShareStan
 	return standing, err
 }
 
+// mostReceivers keeps what is reported of a sharing within one body, see [channel.Read].
+const mostReceivers = 50
+
 // sharedValues refuses before anything is done what Stripe, or the names of our legs, could not tell apart.
 func sharedValues(s channel.Share) ([]int64, error) {
 	if len(s.Receivers) == 0 {
 		return nil, &channel.Rejection{Code: "receivers_missing", Detail: "a sharing has at least one receiver"}
+	}
+	if len(s.Receivers) > mostReceivers {
+		return nil, &channel.Rejection{Code: "receivers_too_many", Detail: fmt.Sprintf("a sharing has at most %d receivers", mostReceivers)}
 	}
 	seen := map[string]bool{}
 	var values []int64

@@ -1,6 +1,7 @@
 package stripe_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -111,11 +112,16 @@ func TestASharingThatCannotBe(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	o, id := s.sell(t, order("order-1"))
+	crowd := shareOf(id, "s")
+	for i := range 51 {
+		crowd.Receivers = append(crowd.Receivers, channel.ShareReceiver{Account: fmt.Sprintf("acct_1CROWD%010d", i), Amount: 1})
+	}
 	for code, share := range map[string]channel.Share{
-		"receivers_missing": shareOf(id, "s"),
-		"receiver_twice":    shareOf(id, "s", channel.ShareReceiver{Account: anna, Amount: 1}, channel.ShareReceiver{Account: anna, Amount: 2}),
-		"receiver_invalid":  shareOf(id, "s", channel.ShareReceiver{Account: "anna", Amount: 1}),
-		"amount_invalid":    shareOf(id, "s", channel.ShareReceiver{Account: anna, Amount: 0}),
+		"receivers_too_many": crowd,
+		"receivers_missing":  shareOf(id, "s"),
+		"receiver_twice":     shareOf(id, "s", channel.ShareReceiver{Account: anna, Amount: 1}, channel.ShareReceiver{Account: anna, Amount: 2}),
+		"receiver_invalid":   shareOf(id, "s", channel.ShareReceiver{Account: "anna", Amount: 1}),
+		"amount_invalid":     shareOf(id, "s", channel.ShareReceiver{Account: anna, Amount: 0}),
 	} {
 		_, err := s.Share(t.Context(), share)
 		definite(t, err, code)
@@ -132,6 +138,22 @@ func TestASharingThatCannotBe(t *testing.T) {
 	standing, err := s.FinishShare(t.Context(), channel.Share{OutOrderNo: "s", TransactionID: id, OutTradeNo: o.OutTradeNo})
 	require.NoError(t, err)
 	require.True(t, standing.Ended(), "what is not shared is the merchant's already")
+}
+
+func TestTheLargestSharingFitsIntoOneBody(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	_, id := s.sell(t, order("order-1"))
+	share := shareOf(id, "share-1")
+	for i := range 50 {
+		share.Receivers = append(share.Receivers, channel.ShareReceiver{Account: fmt.Sprintf("acct_1CROWD%010d", i), Amount: 20})
+	}
+	standing, err := s.Share(t.Context(), share)
+	require.NoError(t, err)
+	require.Len(t, s.said(t, standing.Body), 50)
+	standing, err = s.QueryShare(t.Context(), share)
+	require.NoError(t, err)
+	require.Len(t, s.said(t, standing.Body), 50, "over the pages of a list")
 }
 
 func TestAReturnIsDoneOnce(t *testing.T) {

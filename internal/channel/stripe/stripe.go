@@ -38,7 +38,8 @@ type Config struct {
 // usage is the answer to a configuration that cannot be read: the error of encoding/json may quote what it read.
 const usage = `the configuration of a stripe account is {"secret_key": "sk_…", "webhook_secrets": ["whsec_…"], "livemode": true, "base_url"?: "https://…", "account_id"?: "acct_…"}`
 
-// shortestSecret is the fewest characters behind a prefix: Stripe makes 24 and more, and what is shorter can be guessed.
+// shortestSecret is the fewest characters of a webhook secret behind its prefix: Stripe makes 32, and a short one can be
+// guessed. How long the API's key is, is Stripe's business.
 const shortestSecret = 16
 
 // Name implements [channel.Channel].
@@ -86,7 +87,7 @@ func (Channel) Open(_ string, config []byte) (channel.Account, error) {
 func modeOf(key string) (live bool, err error) {
 	for prefix, live := range map[string]bool{"sk_live_": true, "rk_live_": true, "sk_test_": false, "rk_test_": false} {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {
-			if len(rest) < shortestSecret || strings.ContainsFunc(rest, notWord) {
+			if rest == "" || strings.ContainsFunc(rest, notWord) {
 				return false, errors.New("the secret_key is not a whole key")
 			}
 			return live, nil

@@ -113,7 +113,7 @@ func TestSuite(t *testing.T) {
 			"a typing slip":          settings(map[string]any{"webhook_secret": secretA}),
 			"no key":                 settings(map[string]any{"secret_key": nil}),
 			"a publishable key":      settings(map[string]any{"secret_key": "pk_test_51" + strings.Repeat("A", 97)}),
-			"a key cut off":          settings(map[string]any{"secret_key": "sk_test_51"}),
+			"only a prefix of a key": settings(map[string]any{"secret_key": "sk_test_"}),
 			"a key with white space": settings(map[string]any{"secret_key": secretKey + "\n"}),
 			"no secrets":             settings(map[string]any{"webhook_secrets": []string{}}),
 			"absent secrets":         settings(map[string]any{"webhook_secrets": nil}),
