@@ -13,6 +13,7 @@ import (
 
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/stock"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
@@ -60,6 +61,15 @@ var known = []struct {
 	{stock.ErrOutOfStock, http.StatusConflict, "out_of_stock"},
 	{stock.ErrBelowReserved, http.StatusConflict, "below_reserved"},
 	{stock.ErrVersion, http.StatusConflict, "version_conflict"},
+	{share.ErrNotFound, http.StatusNotFound, "share_not_found"},
+	{share.ErrNumberReused, http.StatusUnprocessableEntity, "out_order_no_reused"},
+	{share.ErrPlanDiffers, http.StatusUnprocessableEntity, "sharing_plan_differs"},
+	{share.ErrNoPlan, http.StatusUnprocessableEntity, "sharing_plan_missing"},
+	{share.ErrNotPaid, http.StatusConflict, "payment_not_paid"},
+	{share.ErrExceedsLeft, http.StatusConflict, "share_exceeds_left"},
+	{share.ErrFinished, http.StatusConflict, "sharing_finished"},
+	{share.ErrNothing, http.StatusConflict, "nothing_to_share"},
+	{share.ErrNotRefused, http.StatusConflict, "share_not_refused"},
 	{transfer.ErrNotFound, http.StatusNotFound, "transfer_not_found"},
 	{transfer.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_reused"},
 	{transfer.ErrReferenceReused, http.StatusUnprocessableEntity, "reference_reused"},
@@ -78,6 +88,9 @@ func problemOf(err error) *problem {
 		return p
 	}
 	if p := transferProblem(err); p != nil {
+		return p
+	}
+	if p := shareProblem(err); p != nil {
 		return p
 	}
 	for _, k := range known {

@@ -20,6 +20,7 @@ import (
 	"github.com/paylatch/paylatch/internal/console"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	// Acquiring closes orders at their channel; Prepay announces one there and waits for that, or its context's end.
 	Acquiring *acquiring.Service
 	Prepay    func(ctx context.Context, o acquiring.Ref) error
+	// Shares divides payments.
+	Shares *share.Service
 	// Transfers carries transfers out; AwaitTransfer waits for a flow's end, or its context's.
 	Transfers     *transfer.Service
 	AwaitTransfer func(ctx context.Context, t transfer.Transfer) error
@@ -111,6 +114,10 @@ func (s *server) merchantRoutes() []route {
 		{post, "/payments/:out_trade_no/close", tenant.Write, s.closePayment},
 		{post, "/payments/:out_trade_no/ship", tenant.Write, s.movePayment(s.Orders.Ship)},
 		{post, "/payments/:out_trade_no/complete", tenant.Write, s.movePayment(s.Orders.Complete)},
+		{post, "/payments/:out_trade_no/shares", tenant.Write, s.createShare},
+		{get, "/shares", tenant.Read, s.listShares},
+		{get, "/shares/:out_order_no", tenant.Read, s.getShare},
+		{post, "/shares/:out_order_no/retry", tenant.Write, s.retryShare},
 		{get, "/events", tenant.Read, s.listEvents},
 		{get, "/events/:id", tenant.Read, s.getEvent},
 		{post, "/events/:id/replay", tenant.Admin, s.replayEvent},

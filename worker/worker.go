@@ -17,6 +17,7 @@ import (
 	"github.com/paylatch/paylatch/activities"
 	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/workflows"
 )
@@ -52,6 +53,7 @@ type Activities struct {
 	Books     *payment.Books
 	Transfers *transfer.Service
 	Acquiring *acquiring.Service
+	Shares    *share.Service
 	Log       *zap.Logger
 }
 
@@ -142,11 +144,13 @@ func Register(w worker.Registry, queue string, serves Activities) {
 	named := func(name string) activity.RegisterOptions { return activity.RegisterOptions{Name: name} }
 	payments := &activities.Payments{Books: serves.Books}
 	transfers := &activities.Transfers{Service: serves.Transfers, Log: serves.Log}
+	shares := &activities.Shares{Service: serves.Shares}
 	asking := &activities.Acquiring{Service: serves.Acquiring, Log: serves.Log}
 	switch {
 	case workflows.IsChannelQueue(queue):
 		w.RegisterActivityWithOptions(asking.Prepay, named(workflows.PrepayActivity))
 		w.RegisterActivityWithOptions(asking.Inquire, named(workflows.InquireActivity))
+		w.RegisterActivityWithOptions(shares.Call, named(workflows.ShareCallActivity))
 		return
 	case queue == workflows.ParticipantsQueue:
 		w.RegisterActivityWithOptions(transfers.Call, named(workflows.ParticipantActivity))
@@ -162,6 +166,7 @@ func Register(w worker.Registry, queue string, serves Activities) {
 	w.RegisterActivityWithOptions(transfers.Decide, named(workflows.TransferDecideActivity))
 	w.RegisterActivityWithOptions(transfers.Settle, named(workflows.TransferSettleActivity))
 	w.RegisterActivityWithOptions(transfers.End, named(workflows.TransferEndActivity))
+	w.RegisterActivityWithOptions(shares.Look, named(workflows.ShareLookActivity))
 }
 
 // Flows lists the workflows by the names that histories hold.
@@ -172,5 +177,7 @@ func Flows() map[string]any {
 		workflows.TransferWorkflow: workflows.Transfer,
 		workflows.PrepayWorkflow:   workflows.Prepay,
 		workflows.InquiryWorkflow:  workflows.Inquiry,
+
+		workflows.ProfitShareWorkflow: workflows.ProfitShare,
 	}
 }

@@ -33,6 +33,11 @@ func EventID(accountID int64, eventKey string) string {
 // TransferID is the idempotency key of a transfer's flow. gid is the transfer's name in the database, tenant included.
 func TransferID(gid string) string { return bounded(gid) }
 
+// ShareID is the idempotency key of a profit sharing's flow.
+func ShareID(tenant, outOrderNo string) string {
+	return bounded("share/" + tenant + "/" + outOrderNo)
+}
+
 // bounded replaces what follows the kind by its hash where an id would be too long.
 func bounded(id string) string {
 	if len(id) <= maxID {

@@ -19,6 +19,8 @@ const (
 	TransferWorkflow = "Transfer"
 	PrepayWorkflow   = "Prepay"
 	InquiryWorkflow  = "Inquiry"
+	// ProfitShareWorkflow divides a payment among receivers.
+	ProfitShareWorkflow = "ProfitShare"
 
 	// WakeSignal tells a payment's flow of an event that is stored and waits to be booked.
 	WakeSignal = "wake"
@@ -35,6 +37,9 @@ const (
 	// PrepayActivity announces an order to its channel; InquireActivity asks what became of one, and closes it where due.
 	PrepayActivity  = "prepay"
 	InquireActivity = "inquire"
+	// ShareLookActivity says where a sharing stands; ShareCallActivity tells the channel of it, or asks.
+	ShareLookActivity = "share_look"
+	ShareCallActivity = "share_call"
 )
 
 // Task queues, scaled apart.

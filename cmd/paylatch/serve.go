@@ -109,6 +109,7 @@ func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, limit api.RateLi
 		Books:         h.books,
 		Accounts:      h.accounts,
 		Acquiring:     h.acquiring,
+		Shares:        h.shares,
 		Prepay:        h.starter.Prepay,
 		Transfers:     h.transfers,
 		AwaitTransfer: h.starter.AwaitTransfer,

@@ -21,6 +21,7 @@ import (
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/workflows/start"
@@ -149,6 +150,7 @@ type house struct {
 	books     *payment.Books
 	transfers *transfer.Service
 	acquiring *acquiring.Service
+	shares    *share.Service
 	starter   *start.Starter
 	group     *ledger.Group
 	temporal  client.Client
@@ -172,8 +174,9 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 	}
 	accounts := tenant.NewAccounts(engineDB, registry.All(), c.box)
 	starter := start.New(temporal)
-	entry := payment.NewEntry(engineDB, accounts, starter, c.log, c.plan, nil)
-	books := payment.NewBooks(engineDB, c.log)
+	matters := []payment.Matter{share.NewMatter(nil)}
+	entry := payment.NewEntry(engineDB, accounts, starter, c.log, c.plan, nil, matters...)
+	books := payment.NewBooks(engineDB, c.log, matters...)
 	return &house{
 		engine:   engineDB,
 		accounts: accounts,
@@ -182,6 +185,7 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 		acquiring: acquiring.New(acquiring.Config{
 			Pool: engineDB, Accounts: accounts, Entry: entry, Books: books, Driver: starter, PublicURL: c.publicURL, Log: c.log,
 		}),
+		shares:    share.NewService(engineDB, accounts, entry, starter, c.log, nil),
 		transfers: transfer.NewService(engineDB, c.box, starter, c.log, nil).RedriveAfter(c.plan.Received),
 		starter:   starter,
 		group:     ledger.NewGroup(engineDB),

@@ -65,7 +65,7 @@ func (h *house) work(ctx context.Context, queues []string, connections int) erro
 	group, ctx := errgroup.WithContext(ctx)
 	if slices.Contains(queues, workflows.PaymentsQueue) {
 		group.Go(func() error {
-			worker.Redrive(ctx, h.log, h.entry, h.transfers, h.acquiring)
+			worker.Redrive(ctx, h.log, h.entry, h.transfers, h.acquiring, h.shares)
 			return nil
 		})
 	}
@@ -83,7 +83,7 @@ func (h *house) poll(ctx context.Context, queues []string, connections int) erro
 	h.log.Info("working", zap.Strings("queues", queues))
 	return worker.Run(ctx, worker.Config{
 		Client: h.temporal, Queues: queues, Log: h.log, DatabaseConnections: connections,
-		Serves: worker.Activities{Books: h.books, Transfers: h.transfers, Acquiring: h.acquiring, Log: h.log},
+		Serves: worker.Activities{Books: h.books, Transfers: h.transfers, Acquiring: h.acquiring, Shares: h.shares, Log: h.log},
 	})
 }
 

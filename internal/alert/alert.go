@@ -16,6 +16,8 @@ const (
 	Conflict     = "event_conflict"
 	// A decided transfer is not confirmed or cancelled by its deadline, or a participant keeps failing to.
 	TransferStuck = "transfer_stuck"
+	// A profit sharing has no answer, or no end, for too long.
+	ShareStuck = "share_stuck"
 	// A channel does not say what became of an order.
 	InquiryStuck = "inquiry_stuck"
 )

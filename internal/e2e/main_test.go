@@ -71,10 +71,10 @@ func work(t *testing.T, h *testhouse.House, c client.Client) (stop func()) {
 	done := make(chan error, 1)
 	go func() {
 		var redrive sync.WaitGroup
-		redrive.Go(func() { worker.Redrive(ctx, h.Log, h.Entry, h.Transfers, h.Acquiring) })
+		redrive.Go(func() { worker.Redrive(ctx, h.Log, h.Entry, h.Transfers, h.Acquiring, h.Shares) })
 		err := worker.Run(ctx, worker.Config{
 			Client: c, Queues: worker.Queues(), Log: h.Log, DatabaseConnections: 8,
-			Serves: worker.Activities{Books: h.Books, Transfers: h.Transfers, Acquiring: h.Acquiring, Log: h.Log},
+			Serves: worker.Activities{Books: h.Books, Transfers: h.Transfers, Acquiring: h.Acquiring, Shares: h.Shares, Log: h.Log},
 		})
 		redrive.Wait()
 		done <- err
@@ -106,10 +106,11 @@ func handler(t *testing.T, h *testhouse.House, driver payment.Driver) http.Handl
 	t.Cleanup(engineDB.Close)
 	return api.Handler(api.Config{
 		Orders:        h.Orders,
-		Entry:         payment.NewEntry(engineDB, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now),
+		Entry:         payment.NewEntry(engineDB, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now, h.Matters...),
 		Books:         h.Books,
 		Accounts:      h.Accounts,
 		Acquiring:     h.Acquiring,
+		Shares:        h.Shares,
 		Transfers:     h.Transfers,
 		AwaitTransfer: func(ctx context.Context, _ transfer.Transfer) error { <-ctx.Done(); return ctx.Err() },
 		API:           h.API,

@@ -142,6 +142,30 @@ func Release(ctx context.Context, tx pgx.Tx, tenantID, holdKey string) (released
 	return released, nil
 }
 
+//go:embed sql/release_part.sql
+var releasePartSQL string
+
+// ReleasePart gives back a part of what a hold has left. It is not idempotent: the caller's own row says whether it was done.
+// Errors: [ErrNoHold], [ErrHoldExceeded]; after each the caller must roll tx back.
+func ReleasePart(ctx context.Context, tx pgx.Tx, tenantID, holdKey string, amount int64) error {
+	hold, err := FindHold(ctx, tx, tenantID, holdKey)
+	if err != nil {
+		return err
+	}
+	// Locked as captures do: the account first, then the hold.
+	if _, err := tx.Exec(ctx, "SELECT FROM ledger_accounts WHERE id = $1 FOR UPDATE", hold.AccountID); err != nil {
+		return fmt.Errorf("release %d of hold %s: %w", amount, holdKey, err)
+	}
+	tag, err := tx.Exec(ctx, releasePartSQL, hold.ID, amount)
+	if err != nil {
+		return fmt.Errorf("release %d of hold %s: %w", amount, holdKey, err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fmt.Errorf("release %d of hold %s: %w", amount, holdKey, ErrHoldExceeded)
+	}
+	return nil
+}
+
 // FindHold reads a hold. Error: [ErrNoHold].
 func FindHold(ctx context.Context, tx pgx.Tx, tenantID, key string) (OpenHold, error) {
 	rows, err := tx.Query(ctx, `

@@ -36,6 +36,8 @@ const (
 	SecondPayment Outcome = "SECOND_PAYMENT" // in suspense: the order was paid by another transaction
 	LatePayment   Outcome = "LATE_PAYMENT"   // in suspense: the order was closed
 	AttemptFailed Outcome = "ATTEMPT_FAILED" // recorded: the payer may try again
+	Shared        Outcome = "SHARED"         // a receiver of a sharing was paid
+	ShareClosed   Outcome = "SHARE_CLOSED"   // a receiver of a sharing gets nothing: its part stays with the merchant
 
 	// PARKED: it waits for an operator, or for its order.
 	UnknownOrder     Outcome = "UNKNOWN_ORDER"

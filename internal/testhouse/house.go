@@ -18,6 +18,7 @@ import (
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
 )
@@ -29,8 +30,12 @@ type House struct {
 	Entry    *payment.Entry
 	Books    *payment.Books
 	Accounts *tenant.Accounts
+	// Matters are what events of other kinds than payments are about.
+	Matters []payment.Matter
 	// Transfers hands its flows to the same driver.
 	Transfers *transfer.Service
+	// Shares divides payments.
+	Shares *share.Service
 	// Acquiring asks channels about orders; so do its flows.
 	Acquiring *acquiring.Service
 	Clock     *Clock
@@ -61,6 +66,7 @@ type Driver interface {
 	payment.Driver
 	transfer.Driver
 	acquiring.Driver
+	share.Driver
 }
 
 // New builds a house on a database of its own; driver hands its events on. The names of tenants differ between houses, so
@@ -90,8 +96,10 @@ func (h *House) open(t testing.TB, driver Driver) {
 	require.NoError(t, err)
 	h.Accounts = tenant.NewAccounts(h.Engine, registry.All(), box)
 	h.Orders = payment.NewOrders(h.API, h.Accounts.Asks)
-	h.Books = payment.NewBooks(h.Engine, h.Log)
-	h.Entry = payment.NewEntry(h.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now)
+	h.Matters = []payment.Matter{share.NewMatter(h.Clock.Now)}
+	h.Books = payment.NewBooks(h.Engine, h.Log, h.Matters...)
+	h.Entry = payment.NewEntry(h.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now, h.Matters...)
+	h.Shares = share.NewService(h.Engine, h.Accounts, h.Entry, driver, h.Log, h.Clock.Now)
 	h.Acquiring = acquiring.New(acquiring.Config{
 		Pool: h.Engine, Accounts: h.Accounts, Entry: h.Entry, Books: h.Books, Driver: driver, PublicURL: h.PublicURL, Log: h.Log, Now: h.Clock.Now,
 	})
@@ -194,6 +202,7 @@ type Deliveries struct {
 	mu        sync.Mutex
 	list      []payment.Delivery
 	transfers []transfer.Transfer
+	shares    []share.Share
 	inquiries []acquiring.Ref
 	// Err makes it refuse.
 	Err error

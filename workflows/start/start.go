@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/paylatch/paylatch/internal/acquiring"
+	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/transfer"
@@ -27,7 +28,12 @@ func New(c client.Client) *Starter { return &Starter{c} }
 // Deliver wakes the order's flow, or starts the event's own once the order's has ended. That a flow of this id has run
 // before is an answer, not an error: the database decides what is still to be done.
 func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
-	if d.OrderState == payment.Pending && !d.Alone {
+	if d.Kind == channel.ShareResult && d.Flow.Number != "" && !d.Alone {
+		started, err := s.wakeShare(ctx, d)
+		if err != nil || started {
+			return err
+		}
+	} else if d.OrderState == payment.Pending && !d.Alone {
 		started, err := s.wake(ctx, d)
 		if err != nil || started {
 			return err
