@@ -25,6 +25,7 @@ func TestStoredHistoriesReplay(t *testing.T) {
 			replayer.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
 			replayer.RegisterWorkflowWithOptions(workflows.Event, workflow.RegisterOptions{Name: workflows.EventWorkflow})
 			replayer.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
+			replayer.RegisterWorkflowWithOptions(workflows.ProfitShare, workflow.RegisterOptions{Name: workflows.ProfitShareWorkflow})
 			require.NoError(t, replayer.ReplayWorkflowHistoryFromJSONFile(nil, file))
 		})
 	}

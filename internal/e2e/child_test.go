@@ -26,11 +26,13 @@ import (
 	"github.com/paylatch/paylatch/internal/engine"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/testhouse"
 	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/worker"
 	"github.com/paylatch/paylatch/workflows"
+	"github.com/paylatch/paylatch/workflows/start"
 )
 
 // Processes that die at a chosen point are this test binary, started again in a role: the product itself knows no such
@@ -98,7 +100,7 @@ func child(role string) error {
 	if err != nil {
 		return err
 	}
-	books := payment.NewBooks(db, zap.NewNop())
+	books := payment.NewBooks(db, zap.NewNop(), share.NewMatter(nil))
 	role, step, _ := strings.Cut(role, ":")
 	switch role {
 	case workerThatDies:
@@ -119,12 +121,17 @@ func child(role string) error {
 		transfers := &activities.Transfers{Service: transfer.NewService(db, box, nil, zap.NewNop(), nil), Log: zap.NewNop()}
 		w := worker.New(c, workflows.PaymentsQueue, 4, nil)
 		w.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
+		accounts := tenant.NewAccounts(db, registry.All(), box)
+		entry := payment.NewEntry(db, accounts, start.New(c), zap.NewNop(), payment.DefaultPlan, nil, share.NewMatter(nil))
+		shares := &activities.Shares{Service: share.NewService(db, accounts, entry, start.New(c), zap.NewNop(), nil)}
+		w.RegisterWorkflowWithOptions(workflows.ProfitShare, workflow.RegisterOptions{Name: workflows.ProfitShareWorkflow})
 		w.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
 		deadlyStep(w, workflows.ApplyEventActivity, step, payments.ApplyEvent)
 		deadlyStep(w, workflows.TransferTryActivity, step, transfers.Try)
 		deadlyStep(w, workflows.TransferDecideActivity, step, transfers.Decide)
 		deadlyStep(w, workflows.TransferSettleActivity, step, transfers.Settle)
 		deadlyStep(w, workflows.TransferEndActivity, step, transfers.End)
+		deadlyStep(w, workflows.ShareLookActivity, step, shares.Look)
 		return w.Run(nil)
 	case apiThatDies:
 		box, err := sealed.New(s.MasterKey)
