@@ -145,8 +145,8 @@ func TestATerminatedSharingIsBroughtToItsEnd(t *testing.T) {
 	requireShare(t, h, "s", share.Processing)
 	h.Clock.Pass(6 * time.Minute)
 	require.Eventually(t, func() bool {
-		found, err := c.DescribeWorkflowExecution(t.Context(), workflows.ShareID(h.Tenant, "s"), "")
-		return err == nil && found.WorkflowExecutionInfo.CloseTime == nil
+		described, err := c.DescribeWorkflow(t.Context(), workflows.ShareID(h.Tenant, "s"), "")
+		return err == nil && described.WorkflowCloseTime == nil
 	}, 30*time.Second, 50*time.Millisecond, "the same id runs again")
 	require.Equal(t, http.StatusOK, callback(h, srv.URL, results(t, "s", bPaid)))
 	requireShare(t, h, "s", share.Succeeded)
