@@ -3,6 +3,7 @@ package registry
 
 import (
 	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/channel/alipay"
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/channel/stripe"
 )
@@ -12,5 +13,6 @@ func All() channel.Set {
 	return channel.NewSet(
 		standard.Channel{},
 		stripe.Channel{},
+		alipay.Channel{},
 	)
 }
