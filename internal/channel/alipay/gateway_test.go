@@ -303,5 +303,5 @@ func TestAnAppOfTheOldAlgorithmWorksBothWays(t *testing.T) {
 	told := w.told()
 	require.Len(t, told, 2)
 	require.ElementsMatch(t, []channel.Kind{channel.PaySuccess, channel.RefundHint}, []channel.Kind{told[0].Kind, told[1].Kind})
-	require.Empty(t, w.refused)
+	require.Empty(t, w.codes())
 }

@@ -37,12 +37,8 @@ func TestANoticeUnderAnotherKeyIsRefusedAndTheRightOneIsTakenAfterIt(t *testing.
 
 		w.Core().Misbehave(simulator.Faults{})
 		require.NoError(t, w.Finish("order-1"))
-		require.Eventually(t, func() bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return len(w.events) == 1
-		}, 10*time.Second, 5*time.Millisecond)
-		require.Equal(t, channel.PaySuccess, w.events[0].Kind)
+		require.Eventually(t, func() bool { return len(w.taken()) == 1 }, 10*time.Second, 5*time.Millisecond)
+		require.Equal(t, channel.PaySuccess, w.taken()[0].Kind)
 	}
 }
 

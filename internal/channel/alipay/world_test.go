@@ -78,9 +78,14 @@ func (w *world) take(rw http.ResponseWriter, r *http.Request) {
 	_, _ = rw.Write(ack.Body)
 }
 
-// told gives the events of the notices that were sent.
+// told gives the events of the notices that were sent, once all have an answer.
 func (w *world) told() []channel.Event {
 	w.Core().Wait()
+	return w.taken()
+}
+
+// taken gives the events so far.
+func (w *world) taken() []channel.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]channel.Event(nil), w.events...)
