@@ -382,6 +382,52 @@ func TestAnEngineThatIsAwayDelaysAndLosesNothing(t *testing.T) {
 	h.RequireInvariants(t)
 }
 
+// silent is a driver that does not answer while it is away.
+type silent struct {
+	*testhouse.Deliveries
+	away atomic.Bool
+}
+
+func (s *silent) Deliver(ctx context.Context, d payment.Delivery) error {
+	if s.away.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Deliveries.Deliver(ctx, d)
+}
+
+func TestALongOutageOfTheEngineIsNotHeldAgainstTheEvents(t *testing.T) {
+	t.Parallel()
+	driver := &silent{Deliveries: &testhouse.Deliveries{}}
+	driver.away.Store(true)
+	h := testhouse.New(t, driver)
+	for i := range 4 {
+		order := fmt.Sprint("o", i)
+		h.Create(t, testhouse.Order(order, 100))
+		require.Equal(t, payment.Received, h.Report(t, testhouse.Paid(t, "tx"+order, order, 100)).State)
+	}
+	for range 6 { // more tries than make an event stuck
+		h.Clock.Pass(payment.DefaultPlan.Retry)
+		moved, err := h.Entry.Redrive(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, moved)
+	}
+	require.Zero(t, h.Count(t, "SELECT max(drives) FROM channel_events"), "what never arrived is no delivery")
+
+	driver.away.Store(false)
+	h.Clock.Pass(payment.DefaultPlan.Retry)
+	moved, err := h.Entry.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 4, moved, "when it is back, all are delivered at the next try")
+	for _, d := range driver.Take() {
+		require.False(t, d.Alone, "as their orders' own events")
+		_, err := h.Books.Apply(t.Context(), d.EventID)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 4, h.Journals(t))
+	h.RequireInvariants(t)
+}
+
 func TestALostSignalIsRedrivenAtTheDeadlineAndByARestedDuplicate(t *testing.T) {
 	t.Parallel()
 	h, driver := newHouse(t)

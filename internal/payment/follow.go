@@ -59,7 +59,8 @@ const giveUpAfter = 3
 
 // deliver hands events to the engine, each within the plan's time, and returns how many it took. A failure is harmless: the
 // row is durable, and the re-drive takes it a little later, the later the more often it has failed. One event that the
-// engine refuses does not stop the others; when several fail in a row the engine is away, and the rest is not tried.
+// engine refuses does not stop the others; when several fail in a row the engine is away, and the rest is not tried. An engine
+// that does not answer at all is nobody's fault: events that waited out an outage are not late and not stuck when it is over.
 func (e *Entry) deliver(ctx context.Context, due []Delivery) (taken int) {
 	// A caller that hung up must not keep an event from its flow.
 	ctx = context.WithoutCancel(ctx)
@@ -67,6 +68,7 @@ func (e *Entry) deliver(ctx context.Context, due []Delivery) (taken int) {
 	for i, d := range due {
 		signal, cancel := context.WithTimeout(ctx, e.plan.Signal)
 		err := e.driver.Deliver(signal, d)
+		silent := signal.Err() != nil
 		cancel()
 		if err == nil {
 			taken++
@@ -77,29 +79,33 @@ func (e *Entry) deliver(ctx context.Context, due []Delivery) (taken int) {
 		e.log.Warn("the engine did not take an event; the re-drive will deliver it", zap.String("tenant", d.TenantID),
 			zap.Int64("event", d.EventID), zap.Int("drives", d.Drives), zap.Error(err))
 		if failed == giveUpAfter || len(due) <= giveUpAfter {
-			e.postpone(ctx, due[i:])
+			e.postpone(ctx, due[i:], silent && taken == 0)
 			return taken
 		}
-		e.postpone(ctx, due[i:i+1])
+		e.postpone(ctx, due[i:i+1], silent && taken == 0)
 	}
 	return taken
 }
 
 // postpone makes the re-drive take events after the plan's retry time, doubled for each time it has tried, instead of their
-// deadline.
-func (e *Entry) postpone(ctx context.Context, due []Delivery) {
+// deadline. While the engine is away it is the retry time alone, and the try does not count.
+func (e *Entry) postpone(ctx context.Context, due []Delivery, away bool) {
 	var ids []int64
 	var at []time.Time
 	for _, d := range due {
+		tries := min(d.Drives, 7)
+		if away {
+			tries = 0
+		}
 		ids = append(ids, d.EventID)
-		at = append(at, e.now().Add(e.plan.Retry<<min(d.Drives, 7)))
+		at = append(at, e.now().Add(e.plan.Retry<<tries))
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.plan.Signal)
 	defer cancel()
 	_, err := e.pool.Exec(ctx, `
-UPDATE channel_events e SET next_drive_at = u.at
+UPDATE channel_events e SET next_drive_at = u.at, drives = CASE WHEN $3 THEN greatest(e.drives - 1, 0) ELSE e.drives END
   FROM unnest($1::bigint[], $2::timestamptz[]) AS u (id, at)
- WHERE e.id = u.id AND e.state = 'RECEIVED'`, ids, at)
+ WHERE e.id = u.id AND e.state = 'RECEIVED'`, ids, at, away)
 	if err != nil {
 		e.log.Warn("events keep their full deadline", zap.Int64s("events", ids), zap.Error(err))
 	}
