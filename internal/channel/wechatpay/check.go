@@ -88,6 +88,8 @@ func (a *account) checkCall(ctx context.Context) channel.Finding {
 		return finding(false, what, "%s", explain(a, told.code, told.message))
 	case errors.As(err, &unproven):
 		return finding(false, what, "%s", a.explainUnproven(unproven))
+	case errors.Is(err, channel.ErrUnproven):
+		return finding(false, what, "%s", err)
 	default:
 		return finding(false, what, "it cannot be reached: %s", err)
 	}

@@ -5,8 +5,6 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -72,9 +70,9 @@ func open(config []byte) (*account, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := openBaseURL(cfg.BaseURL)
+	base, err := channel.BaseURL(cfg.BaseURL, defaultBaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("base_url %w", err)
+		return nil, err
 	}
 	return &account{
 		mchID: cfg.MchID, appID: cfg.AppID, aead: aead, serial: strings.ToUpper(cfg.MerchantSerial), private: private,
@@ -84,25 +82,3 @@ func open(config []byte) (*account, error) {
 
 // apiV3KeyBytes is the length of AES-256's key; the protocol knows no other.
 const apiV3KeyBytes = 32
-
-// openBaseURL lets signed requests leave the machine encrypted only.
-func openBaseURL(text string) (*url.URL, error) {
-	if text == "" {
-		text = defaultBaseURL
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("must be the address of the API, such as " + defaultBaseURL)
-	}
-	if u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
-		return nil, errors.New("must begin with https://; http is for loopback addresses")
-	}
-	u.Path = strings.TrimRight(u.Path, "/")
-	u.RawPath = ""
-	return u, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
-}

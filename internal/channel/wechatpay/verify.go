@@ -31,7 +31,7 @@ const (
 
 // Refusals of this channel.
 var (
-	errProbe = &channel.Refusal{Status: http.StatusUnauthorized, Code: "signature_probe",
+	errProbe = &channel.Refusal{Status: http.StatusBadRequest, Code: "signature_probe",
 		Detail: "the signature is a probe of WeChat Pay's, which is to be refused"}
 	errUnknownSerial = &channel.Refusal{Status: http.StatusUnauthorized, Code: "serial_unknown",
 		Detail: "the message is signed with a key that the account does not list"}
