@@ -5,13 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
-// notify sends a notice. Its body is made once, so every attempt is the same bytes; each attempt is signed anew.
+// notify sends a notice. Its body is made once, so every attempt is the same bytes; each attempt is signed anew. A probe is
+// the first attempt alone: what is refused comes again, signed for real.
 func (s *Simulator) notify(url, eventType, originalType, summary string, facts any) {
 	body := s.notice(eventType, originalType, summary, facts)
+	var attempts atomic.Int64
 	s.core.Notify(url, func(signWith string, at time.Time) (http.Header, []byte) {
+		if attempts.Add(1) > 1 && signWith == "probe" {
+			signWith = ""
+		}
 		return s.signNotice(signWith, body, at), body
 	})
 }
