@@ -59,7 +59,7 @@ func TestAPaymentOfAnotherContextSaysSo(t *testing.T) {
 		"no merchant":        {"mchid": ""},
 		"another app":        {"appid": "wx9999999999999999"},
 		"no app":             {"appid": ""},
-		"a service provider": {"sp_mchid": "1900000100", "sub_mchid": mchID, "mchid": ""},
+		"a service provider": {"sp_mchid": "1900000100", "sub_mchid": mchID, "mchid": mchID},
 	} {
 		e := readOne(t, account, notice("TRANSACTION.SUCCESS", "transaction", paymentFacts(changes)))
 		require.Equal(t, channel.PaySuccess, e.Kind, name)
@@ -108,7 +108,7 @@ func TestAStoredShareAnswerIsOneEventPerReceiverThatHasEnded(t *testing.T) {
 	body := []byte(`{"transaction_id":"4200000001","out_order_no":"share-1","order_id":"3008","state":"PROCESSING","receivers":[
 		{"type":"MERCHANT_ID","account":"1900000110","amount":100,"result":"SUCCESS","detail_id":"36011","finish_time":"2026-03-01T16:00:00+08:00"},
 		{"type":"MERCHANT_ID","account":"1900000110","amount":50,"result":"SUCCESS","detail_id":"36012","finish_time":"2026-03-01T16:00:00+08:00"},
-		{"type":"PERSONAL_OPENID","account":"oPerson","amount":7,"result":"CLOSED","fail_reason":"ACCOUNT_ABNORMAL","detail_id":"36013","finish_time":"2026-03-01T16:00:00+08:00"},
+		{"type":"PERSONAL_OPENID","account":"oPerson","amount":7,"result":"CLOSED","fail_reason":"ACCOUNT_ABNORMAL","detail_id":"36013","finish_time":"1970-01-01T08:00:00+08:00"},
 		{"type":"PERSONAL_OPENID","account":"oWaiting","amount":8,"result":"PENDING","detail_id":"36014","finish_time":"1970-01-01T08:00:00+08:00"},
 		{"type":"MERCHANT_ID","account":"` + mchID + `","amount":500,"description":"解冻给分账方","result":"SUCCESS","detail_id":"36015","finish_time":"2026-03-01T16:00:00+08:00"}]}`)
 	events, err := channel.Read(account, body)
@@ -118,6 +118,7 @@ func TestAStoredShareAnswerIsOneEventPerReceiverThatHasEnded(t *testing.T) {
 	first.Subject, first.Receiver, first.LegState, first.Amount = "3008:36011", "1900000110", channel.LegSucceeded, 100
 	second.Subject, second.Receiver, second.LegState, second.Amount = "3008:36012", "1900000110", channel.LegSucceeded, 50
 	third.Subject, third.Receiver, third.LegState, third.Amount, third.Note = "3008:36013", "oPerson", channel.LegClosed, 7, `fail_reason "ACCOUNT_ABNORMAL"`
+	third.OccurredAt = time.Time{} // the beginning of time stands for none
 	require.Equal(t, []channel.Event{first, second, third}, events)
 }
 

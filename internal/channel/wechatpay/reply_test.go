@@ -56,9 +56,14 @@ func TestAnyOtherCodeLeavesItOpen(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[string]int{
 		"SYSTEM_ERROR": 500, "SYSTEMERROR": 500, "BANK_ERROR": 500, "BANKERROR": 500, "FREQUENCY_LIMITED": 429, "RATELIMIT_EXCEEDED": 429, "RULE_LIMIT": 403, "RULELIMIT": 403,
-		"USERPAYING": 202, "USER_PAYING": 202, "PROCESSING": 202, "SIGN_ERROR": 401, "REQUEST_BLOCKED": 403, "RESOURCE_NOT_EXISTS": 404, "INVALID_REQUEST": 503, "NEVER_SEEN": 400, "": 400,
+		"USERPAYING": 202, "USER_PAYING": 202, "PROCESSING": 202, "SIGN_ERROR": 401, "REQUEST_BLOCKED": 403, "RESOURCE_NOT_EXISTS": 404, "INVALID_REQUEST": 503, "NOT_ENOUGH": 202, "NEVER_SEEN": 400, "": 400,
 	} {
-		a := stub(t, "public", func(*http.Request) (int, string) { return status, said(code) })
+		a := stub(t, "public", func(r *http.Request) (int, string) {
+			if r.Method == http.MethodGet {
+				return absentBody(r)
+			}
+			return status, said(code)
+		})
 		calls := everyCall(t.Context(), a, someOrder, someRefund, someShare, someReturn)
 		for _, kind := range changing {
 			err := calls[kind]()

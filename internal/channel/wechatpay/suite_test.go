@@ -29,6 +29,8 @@ func refusedConfigs() map[string][]byte {
 		"no app":              change("app_id", nil),
 		"no APIv3 key":        change("api_v3_key", ""),
 		"short APIv3 key":     change("api_v3_key", apiV3Key[1:]),
+		"AES-128 key":         change("api_v3_key", apiV3Key[:16]),
+		"AES-192 key":         change("api_v3_key", apiV3Key[:24]),
 		"long APIv3 key":      change("api_v3_key", apiV3Key+"0"),
 		"no serial":           change("merchant_serial", ""),
 		"serial not hex":      change("merchant_serial", "PUB_KEY_ID_01"),

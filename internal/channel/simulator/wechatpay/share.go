@@ -64,6 +64,9 @@ func (s *Simulator) share(r *http.Request, body []byte) answer {
 			return fail(http.StatusBadRequest, "PARAM_ERROR", "分账接收方参数错误")
 		}
 		if t.Name != "" {
+			if r.Header.Get("Wechatpay-Serial") == "" {
+				return fail(http.StatusBadRequest, "PARAM_ERROR", "缺少Http头Wechatpay-Serial")
+			}
 			var err error
 			if names[i], err = s.keys.open(r.Header.Get("Wechatpay-Serial"), t.Name); err != nil {
 				return fail(http.StatusBadRequest, "PARAM_ERROR", "敏感信息解密失败")
