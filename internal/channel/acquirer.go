@@ -18,7 +18,8 @@ import (
 //
 // Answers come authenticated: requests are signed, and replies verified over their raw bytes.
 type Acquirer interface {
-	// Prepay announces an order, so that a payer can pay it.
+	// Prepay announces an order, so that a payer can pay it. Error: [ErrPaid] where it is paid already, by an earlier
+	// announcement whose answer never came: that is no refusal, the order is asked about.
 	Prepay(ctx context.Context, o Order) (Prepaid, error)
 	// Query asks what became of an order.
 	Query(ctx context.Context, o Order) (Standing, error)
@@ -269,7 +270,7 @@ func (r *Rejection) Error() string {
 }
 
 var (
-	// ErrPaid says that an order that shall be closed is paid.
+	// ErrPaid says that an order that shall be closed, or announced, is paid.
 	ErrPaid = errors.New("the channel says that the order is paid")
 	// ErrUnsupported says that the channel has no such call, or not for this order. It is definite.
 	ErrUnsupported = errors.New("the channel cannot do this")

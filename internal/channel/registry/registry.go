@@ -6,6 +6,7 @@ import (
 	"github.com/paylatch/paylatch/internal/channel/alipay"
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/channel/stripe"
+	"github.com/paylatch/paylatch/internal/channel/wechatpay"
 )
 
 // All gives every channel.
@@ -14,5 +15,6 @@ func All() channel.Set {
 		standard.Channel{},
 		stripe.Channel{},
 		alipay.Channel{},
+		wechatpay.Channel{},
 	)
 }

@@ -138,3 +138,22 @@ func TestABillIsFetchedFromWeChatPayAlone(t *testing.T) {
 	}
 	require.Zero(t, hits.Load())
 }
+
+func TestTheAPIMayStandBehindAPath(t *testing.T) {
+	t.Parallel()
+	sim := simulated.New()
+	t.Cleanup(sim.Core().Close)
+	api := httptest.NewServer(http.StripPrefix("/simulators/wechatpay", sim.Handler()))
+	t.Cleanup(api.Close)
+	a := openSimulated(t, sim, api.URL+"/simulators/wechatpay/", nil).(channel.Acquirer)
+	_, err := a.Prepay(t.Context(), someOrder)
+	require.NoError(t, err)
+	require.NoError(t, sim.Pay(someOrder.OutTradeNo))
+	today := time.Now().In(time.FixedZone("UTC+8", 8*60*60))
+	file, err := a.Bill(t.Context(), channel.Date{Year: today.Year(), Month: today.Month(), Day: today.Day()})
+	require.NoError(t, err)
+	text, err := io.ReadAll(file)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	require.Contains(t, string(text), someOrder.OutTradeNo)
+}
