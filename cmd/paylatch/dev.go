@@ -42,6 +42,7 @@ type devCommand struct {
 	DatabaseURL     string        `help:"Use this PostgreSQL, as a role that may create roles and tables, instead of a private one." env:"PAYLATCH_DEV_DATABASE_URL" placeholder:"URL"`
 	TemporalAddress string        `help:"Use this Temporal instead of a private one." env:"TEMPORAL_ADDRESS" placeholder:"HOST:PORT"`
 	TemporalUI      string        `help:"Base URL of the UI of a given Temporal, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
+	Simulators      string        `help:"Address of the simulated acquirers' page." default:"127.0.0.1:0" placeholder:"ADDRESS"`
 	NoDemo          bool          `help:"Do not play the demo."`
 	LogLevel        zapcore.Level `help:"Least level that is shown; the file paylatch.log in the data directory has info and above." default:"warn"`
 }
@@ -54,17 +55,22 @@ type devInfo struct {
 	Temporal   string `json:"temporal"`
 	TemporalUI string `json:"temporal_ui"`
 	// DatabaseURL is the engine's role, which reads all tenants; the other two are the API's role and the owner.
-	DatabaseURL      string                `json:"database_url"`
-	APIDatabaseURL   string                `json:"api_database_url"`
-	OwnerDatabaseURL string                `json:"owner_database_url"`
-	Tenant           string                `json:"tenant"`
-	APIKey           string                `json:"api_key"`
-	Accounts         map[string]devAccount `json:"accounts"`
+	DatabaseURL      string `json:"database_url"`
+	APIDatabaseURL   string `json:"api_database_url"`
+	OwnerDatabaseURL string `json:"owner_database_url"`
+	Tenant           string `json:"tenant"`
+	APIKey           string `json:"api_key"`
+	// Simulator is the page of the simulated acquirers.
+	Simulator string                `json:"simulator"`
+	Accounts  map[string]devAccount `json:"accounts"`
 }
 
 type devAccount struct {
 	Account string `json:"account"`
-	Secret  string `json:"secret"`
+	// Secret signs the callbacks of a channel whose key both sides share.
+	Secret string `json:"secret,omitempty"`
+	// Config is the whole configuration of a simulated acquirer's account.
+	Config json.RawMessage `json:"config,omitempty"`
 }
 
 const (
@@ -179,11 +185,16 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 	if err := c.demoTenant(ctx, engineDB, h.accounts, &info); err != nil {
 		return err
 	}
+	acquirers, err := c.acquirers(ctx, h.accounts, &info)
+	if err != nil {
+		return err
+	}
 
 	// Workers outlive the API by as long as they need to end what it began.
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return h.work(groupCtx, worker.Queues(), devConnections) })
 	group.Go(func() error { h.accounts.Watch(groupCtx, log); return nil })
+	group.Go(func() error { return acquirers.serve(groupCtx) })
 	listening := make(chan string, 1)
 	group.Go(func() error {
 		return api.Serve(groupCtx, c.HTTP, h.handler(apiDB, info.TemporalUI, api.RateLimit{}), log, func(address string) { listening <- address })
@@ -293,6 +304,27 @@ func (c *devCommand) demoTenant(ctx context.Context, db *pgxpool.Pool, accounts 
 	return nil
 }
 
+// acquirers starts the simulated acquirers and gives the demo tenant an account at each. Their keys are new with each start.
+func (c *devCommand) acquirers(ctx context.Context, accounts *tenant.Accounts, info *devInfo) (*simulated, error) {
+	s, err := newSimulated(c.Simulators)
+	if err != nil {
+		return nil, err
+	}
+	for name, config := range s.configs {
+		err := accounts.Add(ctx, demoTenant, name, demoAccount, config)
+		if errors.Is(err, tenant.ErrExists) {
+			err = accounts.Replace(ctx, demoTenant, name, demoAccount, config)
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		info.Accounts[name] = devAccount{Account: demoAccount, Config: config}
+	}
+	s.callback("http://"+dialable(c.HTTP), demoAccount)
+	info.Simulator = s.control
+	return s, nil
+}
+
 func newSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(randomBytes(32))
 }
@@ -314,6 +346,7 @@ func (c *devCommand) present(ctx context.Context, out io.Writer, info devInfo) (
 	fmt.Fprintf(out, "  API            %s\n", info.HTTP)
 	fmt.Fprintf(out, "  console        %s (asks for the API key)\n", info.Console)
 	fmt.Fprintf(out, "  Temporal UI    %s\n", info.TemporalUI)
+	fmt.Fprintf(out, "  acquirers      %s (simulated: a button pays what was announced)\n", info.Simulator)
 	fmt.Fprintf(out, "  settings       %s (API key, secrets, database)\n", filepath.Join(c.Data, devInfoName))
 	if played != "" {
 		fmt.Fprintf(out, "  once more      go run ./cmd/paylatch send --data %q --channel standard --account %s --out-trade-no %s --amount %d --times 3\n                 (the same callback again: nothing moves)\n",

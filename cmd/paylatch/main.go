@@ -22,6 +22,7 @@ type commands struct {
 	Channel     channelCommand     `cmd:"" help:"Manage channel accounts."`
 	Participant participantCommand `cmd:"" help:"Manage external participants of transfers."`
 	Send        sendCommand        `cmd:"" help:"Send signed test callbacks, as the channel would."`
+	Simulate    simulateCommand    `cmd:"" help:"Simulate the acquirers, which speak their real protocols on loopback."`
 	Bench       benchCommand       `cmd:"" help:"Measure, beside the floor that it stands on."`
 	Verify      verifyCommand      `cmd:"" help:"Check the invariants of the books; exit 1 and a list where one is broken."`
 	Prepare     prepareCommand     `cmd:"" help:"Fetch what dev and the tests need on this machine, without starting anything."`

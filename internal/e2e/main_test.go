@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/api"
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/database"
@@ -104,7 +105,12 @@ func handler(t *testing.T, h *testhouse.House, driver payment.Driver) http.Handl
 	engineDB, err := database.Open(h.EngineURL, 16)
 	require.NoError(t, err)
 	t.Cleanup(engineDB.Close)
+	var prepay func(context.Context, acquiring.Ref) error
+	if starter, ok := driver.(*start.Starter); ok {
+		prepay = starter.Prepay
+	}
 	return api.Handler(api.Config{
+		Prepay:        prepay,
 		Orders:        h.Orders,
 		Entry:         payment.NewEntry(engineDB, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now, h.Matters...),
 		Books:         h.Books,
