@@ -223,8 +223,16 @@ func TestAnOrderIsClosedAtTheChannelBeforeItIsClosedHere(t *testing.T) {
 		require.Equal(t, "PENDING", answer["state"])
 		require.NotEmpty(t, answer["close_requested_at"])
 		requireState(t, s.House, "by-merchant", payment.Closed)
-		require.Equal(t, "CLOSED", s.known("by-merchant").State)
-		require.Error(t, s.sim.Pay("by-merchant"), "nobody can pay it any more")
+		if s.sim.Name() == "alipay" {
+			// It knows a trade only once its code was scanned, and the code stays good for its time: money that comes so is late.
+			require.NoError(t, s.sim.Pay("by-merchant"))
+			require.Eventually(t, func() bool { return len(s.credits("by-merchant")) == 1 && s.credits("by-merchant")[0].State == payment.Done }, 30*time.Second, 20*time.Millisecond)
+			require.Equal(t, payment.LatePayment, *s.credits("by-merchant")[0].Outcome)
+			require.Equal(t, 9900, s.Balance(t, "suspense"))
+		} else {
+			require.Equal(t, "CLOSED", s.known("by-merchant").State)
+			require.Error(t, s.sim.Pay("by-merchant"), "nobody can pay it any more")
+		}
 		status, _ = s.call(http.MethodPost, "/v1/payments/by-merchant/close", nil)
 		require.Equal(t, http.StatusOK, status)
 		requireClosed(t, s.engine, workflows.InquiryID(s.Tenant, "by-merchant"))
@@ -233,7 +241,9 @@ func TestAnOrderIsClosedAtTheChannelBeforeItIsClosedHere(t *testing.T) {
 		s.announce("by-time")
 		s.Clock.Pass(payment.DefaultExpiry + time.Minute)
 		requireState(t, s.House, "by-time", payment.Closed)
-		require.Equal(t, "CLOSED", s.known("by-time").State)
+		if s.sim.Name() != "alipay" {
+			require.Equal(t, "CLOSED", s.known("by-time").State)
+		}
 		s.Clock.Pass(-payment.DefaultExpiry - time.Minute)
 		require.Zero(t, s.Balance(t, "merchant"))
 		s.RequireInvariants(t)
@@ -305,6 +315,9 @@ func TestKeysAreRotatedUnderLoad(t *testing.T) {
 			s.announce(name)
 		}
 		for i, with := range []string{"", "old", "", "old", "", "old"} {
+			if s.sim.Name() == "alipay" {
+				with = "" // it has one key at a time
+			}
 			s.sim.Core().Misbehave(simulator.Faults{SignWith: with, NoticeTimes: 5})
 			require.NoError(t, s.sim.Pay(names[i]))
 		}
@@ -318,14 +331,12 @@ func TestKeysAreRotatedUnderLoad(t *testing.T) {
 
 		// What was never signed by the channel is refused, and leaves nothing behind.
 		s.announce("rotate-07")
-		for _, with := range []string{"wrong", "probe"} {
-			s.sim.Core().Misbehave(simulator.Faults{SignWith: with, Withhold: true})
-			if with == "wrong" {
-				require.NoError(t, s.sim.Pay("rotate-07"))
-			}
-		}
+		s.sim.Core().Wait()
+		s.sim.Core().Misbehave(simulator.Faults{SignWith: "wrong"})
 		before := len(s.sim.Core().Sent())
-		s.sim.Core().Flush()
+		require.NoError(t, s.sim.Pay("rotate-07"))
+		s.sim.Core().Wait()
+		require.NotEmpty(t, s.sim.Core().Sent()[before:])
 		for _, sent := range s.sim.Core().Sent()[before:] {
 			require.Equal(t, 4, sent.Status/100, sent.Answer)
 		}
