@@ -69,9 +69,11 @@ type Quirks struct {
 	Refuse []string
 }
 
+// tail is what account id and secret key have in common: the account is always the same, its keys are not.
+const tail = "Simulated000001"
+
 // New makes a simulator with keys of its own.
 func New() *Simulator {
-	tail := word(15)
 	return &Simulator{
 		core:            simulator.NewCore(),
 		accountID:       "acct_1" + tail,
