@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/payment"
@@ -124,7 +125,7 @@ func (s *server) replayEvent(c *gin.Context) {
 const maxReason = 500 // characters
 
 // exitEvent takes a parked event out by one of the operator's exits; both want a reason.
-func (s *server) exitEvent(exit func(ctx context.Context, tenantID string, id int64, reason string) (payment.Event, error)) gin.HandlerFunc {
+func (s *server) exitEvent(exit func(ctx context.Context, tenantID string, id int64, reason string, then ...payment.Then) (payment.Event, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		id, err := eventID(c)
 		if err != nil {
@@ -142,7 +143,10 @@ func (s *server) exitEvent(exit func(ctx context.Context, tenantID string, id in
 			s.fail(c, badRequest("reason_invalid", "reason must say why, in 1 to 500 characters"))
 			return
 		}
-		e, err := exit(c.Request.Context(), who(c).TenantID, id, strings.TrimSpace(body.Reason))
+		e, err := exit(c.Request.Context(), who(c).TenantID, id, strings.TrimSpace(body.Reason), func(tx pgx.Tx, after payment.Event) error {
+			// An event leaves once: a repeat would find it gone, and not that it was this request that took it out.
+			return complete(c.Request.Context(), tx, http.StatusOK, newEventBody(after))
+		})
 		if err != nil {
 			s.fail(c, err)
 			return

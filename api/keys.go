@@ -69,6 +69,10 @@ func (s *server) createKey(c *gin.Context) {
 			return err
 		}
 		made = newKeyBody(k)
+		// The answer is kept without the key itself, which is shown this once.
+		if err := complete(c.Request.Context(), tx, http.StatusCreated, made); err != nil {
+			return err
+		}
 		made.APIKey = apiKey
 		return nil
 	})

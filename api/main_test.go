@@ -120,13 +120,18 @@ func (f *face) send(t *testing.T, r *http.Request) reply {
 	t.Helper()
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	got := reply{response, string(text)}
+	got := readReply(t, response)
 	require.NotEmpty(t, got.Header.Get("X-Request-Id"))
 	requireDescribed(t, r.Method, r.URL.Path, got)
 	return got
+}
+
+func readReply(t *testing.T, response *http.Response) reply {
+	t.Helper()
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return reply{response, string(text)}
 }
 
 // call sends a merchant's request under the house's API key; a body goes as JSON.

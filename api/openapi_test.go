@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"reflect"
 	"regexp"
@@ -72,6 +73,15 @@ func TestEveryOperationIsWhole(t *testing.T) {
 		require.Contains(t, texts(tenant.Scopes()), o.scope(t), name)
 		for _, status := range []string{"401", "403", "429", "500", "503"} {
 			require.NotNil(t, at(o.node, "responses", status), "%s %s", name, status)
+		}
+		if o.Method == http.MethodPost { // takes an idempotency key
+			require.Subset(t, own, []any{
+				object{"$ref": "#/components/parameters/idempotency_key"}, object{"$ref": "#/components/parameters/x_idempotency_key"},
+				object{"$ref": "#/components/parameters/prefer"},
+			}, name)
+			for _, status := range []string{"202", "400", "409", "422"} {
+				require.NotNil(t, at(o.node, "responses", status, "content", "application/problem+json"), "%s %s", name, status)
+			}
 		}
 	}
 }

@@ -227,8 +227,12 @@ func (s *server) createPayment(c *gin.Context) {
 			zap.String("order", p.OutTradeNo), zap.Error(err))
 	}
 	if p, err = s.announce(c.Request.Context(), p); err != nil {
+		unfinished(c) // the order is there
 		s.fail(c, err)
 		return
+	}
+	if p.PrepayState != nil && *p.PrepayState == payment.PrepayPending {
+		unfinished(c)
 	}
 	status := http.StatusOK
 	if created {

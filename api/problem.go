@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/share"
@@ -74,6 +75,8 @@ var known = []struct {
 	{transfer.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_reused"},
 	{transfer.ErrReferenceReused, http.StatusUnprocessableEntity, "reference_reused"},
 	{transfer.ErrUnknownParticipant, http.StatusNotFound, "participant_not_found"},
+	{idempotency.ErrReused, http.StatusUnprocessableEntity, "idempotency_key_reused"},
+	{idempotency.ErrInProgress, http.StatusConflict, "idempotency_key_in_progress"},
 	{tenant.ErrScopes, http.StatusBadRequest, "scopes_invalid"},
 	{tenant.ErrKeyName, http.StatusBadRequest, "name_invalid"},
 	{tenant.ErrTooManyKeys, http.StatusConflict, "too_many_api_keys"},
@@ -135,7 +138,7 @@ func (s *server) fail(c *gin.Context, err error) {
 	if p.Status >= 500 {
 		s.log.Error("request failed", zap.String("request_id", requestID(c)), zap.String("route", c.FullPath()), zap.Error(err))
 	}
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable || errors.Is(err, idempotency.ErrInProgress) {
 		c.Header("Retry-After", "1")
 	}
 	c.Abort()

@@ -21,13 +21,9 @@ import (
 
 // readJSON reads a request's body into v: one JSON object, known fields only. An absent body is taken as {} where optional.
 func readJSON(c *gin.Context, v any, optional bool) error {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return newProblem(http.StatusRequestEntityTooLarge, "body_too_large", "a request has at most 1 MiB")
-	}
+	body, err := readBody(c)
 	if err != nil {
-		return badRequest("body_incomplete", "the body ended before it was whole")
+		return err
 	}
 	if len(body) == 0 && optional {
 		return nil
@@ -40,6 +36,19 @@ func readJSON(c *gin.Context, v any, optional bool) error {
 		return errNoObject // encoding/json takes null for any value
 	}
 	return jsonProblem(err)
+}
+
+// readBody reads a request's body to its end.
+func readBody(c *gin.Context) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, newProblem(http.StatusRequestEntityTooLarge, "body_too_large", "a request has at most 1 MiB")
+	}
+	if err != nil {
+		return nil, badRequest("body_incomplete", "the body ended before it was whole")
+	}
+	return body, nil
 }
 
 var errNoObject = badRequest("json_malformed", "the body must be a JSON object")

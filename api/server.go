@@ -18,6 +18,7 @@ import (
 
 	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/console"
+	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/share"
@@ -45,6 +46,8 @@ type Config struct {
 	API, Engine *pgxpool.Pool
 	// DatabaseReady and EngineReady answer the readiness probe.
 	DatabaseReady, EngineReady func(context.Context) error
+	// IdempotencyTTL is how long the answer to a request with a key is kept; zero is the default.
+	IdempotencyTTL time.Duration
 	// RateLimit bounds what one API key may ask of this process; zero does not.
 	RateLimit RateLimit
 	// WorkflowURL gives the Temporal UI's page of a workflow id; empty without a UI.
@@ -56,6 +59,7 @@ type server struct {
 	Config
 	log    *zap.Logger
 	limits *limits
+	keys   *idempotency.Store
 }
 
 // Limits of a request.
@@ -67,7 +71,7 @@ const (
 
 // Handler gives all routes.
 func Handler(cfg Config) http.Handler {
-	s := &server{cfg, cfg.Log, newLimits(cfg.RateLimit)}
+	s := &server{cfg, cfg.Log, newLimits(cfg.RateLimit), idempotency.NewStore(cfg.API, cfg.IdempotencyTTL)}
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
@@ -92,7 +96,11 @@ func Handler(cfg Config) http.Handler {
 
 	v1 := r.Group("/v1", s.bound, s.authenticate)
 	for _, route := range s.merchantRoutes() {
-		v1.Handle(route.method, route.path, s.require(route.scope), route.handle)
+		handle := route.handle
+		if route.method == http.MethodPost {
+			handle = s.idempotent(handle)
+		}
+		v1.Handle(route.method, route.path, s.require(route.scope), handle)
 	}
 	return r
 }

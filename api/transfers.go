@@ -108,9 +108,9 @@ func (s *server) createTransfer(c *gin.Context) {
 		return
 	}
 	if !created {
-		c.Header("Idempotency-Replayed", "true")
+		c.Header(replayedHeader, "true")
 	}
-	if t.State == transfer.Trying && !strings.Contains(c.GetHeader("Prefer"), "respond-async") {
+	if t.State == transfer.Trying && !prefersAsync(c) {
 		t, err = s.await(c.Request.Context(), t)
 		if err != nil {
 			s.fail(c, err)

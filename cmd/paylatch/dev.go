@@ -197,7 +197,7 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 	group.Go(func() error { return acquirers.serve(groupCtx) })
 	listening := make(chan string, 1)
 	group.Go(func() error {
-		return api.Serve(groupCtx, c.HTTP, h.handler(apiDB, info.TemporalUI, api.RateLimit{}), log, func(address string) { listening <- address })
+		return api.Serve(groupCtx, c.HTTP, h.handler(apiDB, info.TemporalUI, callerFlags{}), log, func(address string) { listening <- address })
 	})
 	group.Go(func() error {
 		select {

@@ -14,6 +14,7 @@ import (
 	"github.com/paylatch/paylatch/api"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/sealed"
 )
@@ -25,7 +26,7 @@ type serveCommand struct {
 	planFlags
 	HTTP           string `help:"Address to listen on." name:"http" default:"127.0.0.1:8080" env:"PAYLATCH_HTTP" placeholder:"ADDRESS"`
 	APIDatabaseURL string `help:"PostgreSQL as the role paylatch_api (row-level security)." name:"api-database-url" env:"PAYLATCH_API_DATABASE_URL" placeholder:"URL"`
-	rateFlags
+	callerFlags
 	TemporalUI string `help:"Base URL of the Temporal UI, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
 }
 
@@ -68,7 +69,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	watching.Go(func() { h.accounts.Watch(watch, log) })
 	defer watching.Wait()
 	defer stop()
-	return api.Serve(ctx, c.HTTP, h.handler(apiDB, firstOf(c.TemporalUI, dev.TemporalUI), c.limits()), log, func(address string) {
+	return api.Serve(ctx, c.HTTP, h.handler(apiDB, firstOf(c.TemporalUI, dev.TemporalUI), c.callerFlags), log, func(address string) {
 		log.Info("serving", zap.String("address", address))
 	})
 }
@@ -92,31 +93,40 @@ func (h *house) refuseUnsafe(ctx context.Context) error {
 	return nil
 }
 
-// rateFlags bound what one API key may ask of this process.
-type rateFlags struct {
-	RateLimit float64 `help:"Calls a second that one API key may make of this process; 0 does not limit." default:"200" env:"PAYLATCH_RATE_LIMIT"`
-	RateBurst int     `help:"Calls that it may make at once." default:"400" env:"PAYLATCH_RATE_BURST"`
+// callerFlags say what callers of the merchants' API may expect.
+type callerFlags struct {
+	RateLimit      float64       `help:"Calls a second that one API key may make of this process; 0 does not limit." default:"200" env:"PAYLATCH_RATE_LIMIT"`
+	RateBurst      int           `help:"Calls that it may make at once." default:"400" env:"PAYLATCH_RATE_BURST"`
+	IdempotencyTTL time.Duration `help:"How long the answer to a request with an idempotency key is kept; at least 1m." name:"idempotency-ttl" default:"24h" env:"PAYLATCH_IDEMPOTENCY_TTL"`
 }
 
-func (f rateFlags) limits() api.RateLimit {
-	return api.RateLimit{PerSecond: f.RateLimit, Burst: f.RateBurst}
+// Validate refuses what no caller could expect.
+func (f callerFlags) Validate() error {
+	if f.IdempotencyTTL < idempotency.MinTTL {
+		return fmt.Errorf("--idempotency-ttl is at least %s", idempotency.MinTTL)
+	}
+	if f.RateLimit < 0 || f.RateLimit > 0 && f.RateBurst < 1 {
+		return errors.New("--rate-limit is 0 or above, and --rate-burst at least 1")
+	}
+	return nil
 }
 
-func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, limit api.RateLimit) http.Handler {
+func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, callers callerFlags) http.Handler {
 	return api.Handler(api.Config{
-		Orders:        payment.NewOrders(apiDB, h.accounts.Asks),
-		Entry:         h.entry,
-		Books:         h.books,
-		Accounts:      h.accounts,
-		Acquiring:     h.acquiring,
-		Shares:        h.shares,
-		Prepay:        h.starter.Prepay,
-		Transfers:     h.transfers,
-		AwaitTransfer: h.starter.AwaitTransfer,
-		Group:         h.group,
-		API:           apiDB,
-		Engine:        h.engine,
-		RateLimit:     limit,
+		Orders:         payment.NewOrders(apiDB, h.accounts.Asks),
+		Entry:          h.entry,
+		Books:          h.books,
+		Accounts:       h.accounts,
+		Acquiring:      h.acquiring,
+		Shares:         h.shares,
+		Prepay:         h.starter.Prepay,
+		Transfers:      h.transfers,
+		AwaitTransfer:  h.starter.AwaitTransfer,
+		Group:          h.group,
+		API:            apiDB,
+		Engine:         h.engine,
+		RateLimit:      api.RateLimit{PerSecond: callers.RateLimit, Burst: callers.RateBurst},
+		IdempotencyTTL: callers.IdempotencyTTL,
 		DatabaseReady: func(ctx context.Context) error {
 			return errors.Join(database.Ready(ctx, h.engine), pingAPI(ctx, apiDB))
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/paylatch/paylatch/api"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/engine"
+	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/worker"
 	"github.com/paylatch/paylatch/workflows"
 )
@@ -65,7 +66,7 @@ func (h *house) work(ctx context.Context, queues []string, connections int) erro
 	group, ctx := errgroup.WithContext(ctx)
 	if slices.Contains(queues, workflows.PaymentsQueue) {
 		group.Go(func() error {
-			worker.Redrive(ctx, h.log, h.entry, h.transfers, h.acquiring, h.shares)
+			worker.Redrive(ctx, h.log, h.entry, h.transfers, h.acquiring, h.shares, idempotency.Purger{Pool: h.engine})
 			return nil
 		})
 	}

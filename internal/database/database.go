@@ -72,9 +72,26 @@ const attempts = 8
 // (40001, 40P01) runs again, so do must hold no state of an earlier try. Any other error rolls back and comes back as it is.
 // An error of the commit itself leaves the outcome unknown: the caller's key answers what became of it.
 func InTx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
+	fence, fenced := ctx.Value(fenceKey{}).(Fence)
 	return retry(ctx, func() error {
-		return pgx.BeginFunc(ctx, pool, do)
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			err := do(tx)
+			if err == nil && fenced {
+				err = fence(ctx, tx)
+			}
+			return err
+		})
 	})
+}
+
+// Fence has the last word in a transaction: its error rolls it back.
+type Fence func(ctx context.Context, tx pgx.Tx) error
+
+type fenceKey struct{}
+
+// WithFence gives a context under which every [InTx] and [InTenantTx] asks fence before it commits.
+func WithFence(ctx context.Context, fence Fence) context.Context {
+	return context.WithValue(ctx, fenceKey{}, fence)
 }
 
 // InTenantTx is [InTx] for the merchant API: row-level security shows this tenant's rows alone, for this transaction.

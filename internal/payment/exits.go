@@ -15,10 +15,13 @@ import (
 // A parked event has three exits: [Entry.Replay] judges it again, [Books.BookToSuspense] takes the money in without an
 // order, [Books.Reject] says that there is nothing to do. Each is on record with its reason.
 
+// Then runs last in the transaction of an exit, with the event as it is after it.
+type Then func(tx pgx.Tx, after Event) error
+
 // BookToSuspense books the amount that a parked event reports as received to the tenant's suspense account.
 // Errors: [ErrEventNotFound], [ErrNotParked], [ErrNothingToBook], [ErrAlreadyBooked].
-func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
-	return b.exit(ctx, tenantID, eventID, audit.EventBookedToSuspense, reason, func(tx pgx.Tx, ev Event) (Verdict, error) {
+func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int64, reason string, then ...Then) (Event, error) {
+	return b.exit(ctx, tenantID, eventID, audit.EventBookedToSuspense, reason, then, func(tx pgx.Tx, ev Event) (Verdict, error) {
 		if ev.Kind != channel.PaySuccess || ev.Amount == nil || ev.Currency == nil {
 			return Verdict{}, ErrNothingToBook
 		}
@@ -38,13 +41,13 @@ func (b *Books) BookToSuspense(ctx context.Context, tenantID string, eventID int
 }
 
 // Reject ends a parked event without any effect. Errors: [ErrEventNotFound], [ErrNotParked].
-func (b *Books) Reject(ctx context.Context, tenantID string, eventID int64, reason string) (Event, error) {
-	return b.exit(ctx, tenantID, eventID, audit.EventRejected, reason, func(_ pgx.Tx, ev Event) (Verdict, error) {
+func (b *Books) Reject(ctx context.Context, tenantID string, eventID int64, reason string, then ...Then) (Event, error) {
+	return b.exit(ctx, tenantID, eventID, audit.EventRejected, reason, then, func(_ pgx.Tx, ev Event) (Verdict, error) {
 		return Ignore(Rejected, "%s (was %s: %s)", reason, deref(ev.Outcome), ev.Reason), nil
 	})
 }
 
-func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, action audit.Action, reason string, decide func(pgx.Tx, Event) (Verdict, error)) (Event, error) {
+func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, action audit.Action, reason string, then []Then, decide func(pgx.Tx, Event) (Verdict, error)) (Event, error) {
 	var after Event
 	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		ev, err := lockEvent(ctx, tx, "e.tenant_id = $1 AND e.id = $2", tenantID, eventID)
@@ -69,6 +72,11 @@ func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, action
 			return err
 		}
 		after, err = lockEvent(ctx, tx, "e.id = $1", ev.ID)
+		for _, do := range then {
+			if err == nil {
+				err = do(tx, after)
+			}
+		}
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,95 @@
+package idempotency
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paylatch/paylatch/internal/database"
+)
+
+// Claim is the right to work on a request, until it is finished, given back, or taken over.
+type Claim struct {
+	store *Store
+	key   Key
+	token []byte
+}
+
+type claimKey struct{}
+
+// Context gives a context under which every transaction ([database.InTx]) commits only while the claim holds.
+func (c *Claim) Context(ctx context.Context) context.Context {
+	return database.WithFence(context.WithValue(ctx, claimKey{}, c), c.fence)
+}
+
+// fence keeps the claim until tx ends. Error: [ErrInProgress] where another has it.
+func (c *Claim) fence(ctx context.Context, tx pgx.Tx) error {
+	tag, err := tx.Exec(ctx, fenceSQL, c.args()...)
+	if err != nil {
+		return fmt.Errorf("check the claim of the idempotency key: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return ErrInProgress
+	}
+	return nil
+}
+
+// Complete keeps the answer of the context's request within the effect's own transaction, for an effect that has no key of its
+// own by which a repeat would find it. What is kept need not be all that is answered now: a secret is shown once. Without a
+// claim in the context there is nothing to keep. Error: [ErrInProgress] where another has the claim.
+func Complete(ctx context.Context, tx pgx.Tx, a Answer) error {
+	c, ok := ctx.Value(claimKey{}).(*Claim)
+	if !ok {
+		return nil
+	}
+	tag, err := tx.Exec(ctx, finishSQL, c.args(a.Status, a.ContentType, a.Location, a.Body)...)
+	if err != nil {
+		return fmt.Errorf("keep the answer: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return ErrInProgress
+	}
+	return nil
+}
+
+// Finish keeps the answer. Where it is kept already, or another has the claim, nothing happens.
+func (c *Claim) Finish(ctx context.Context, a Answer) error {
+	if err := c.exec(ctx, finishSQL, c.args(a.Status, a.ContentType, a.Location, a.Body)...); err != nil {
+		return fmt.Errorf("keep the answer: %w", err)
+	}
+	return nil
+}
+
+// Release gives the claim back without an answer: the effect may be there. The same request may be worked on anew at once, and
+// another request under the key is refused still.
+func (c *Claim) Release(ctx context.Context) error {
+	if err := c.exec(ctx, releaseSQL, c.args()...); err != nil {
+		return fmt.Errorf("give the idempotency key back: %w", err)
+	}
+	return nil
+}
+
+// Drop frees the key: nothing was done under it.
+func (c *Claim) Drop(ctx context.Context) error {
+	if err := c.exec(ctx, dropSQL, c.args()...); err != nil {
+		return fmt.Errorf("free the idempotency key: %w", err)
+	}
+	return nil
+}
+
+func (c *Claim) args(more ...any) []any {
+	return append([]any{c.key.Tenant, c.key.Route, c.key.Key, c.token}, more...)
+}
+
+// scope makes row-level security show the claim's tenant for the rest of the batch, which is one transaction.
+func (c *Claim) scope(batch *pgx.Batch) {
+	batch.Queue("SELECT set_config('paylatch.tenant', $1, true)", c.key.Tenant)
+}
+
+func (c *Claim) exec(ctx context.Context, statement string, args ...any) error {
+	var batch pgx.Batch
+	c.scope(&batch)
+	batch.Queue(statement, args...)
+	return c.store.pool.SendBatch(ctx, &batch).Close()
+}
