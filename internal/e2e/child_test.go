@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
@@ -132,6 +133,11 @@ func child(role string) error {
 		deadlyStep(w, workflows.TransferSettleActivity, step, transfers.Settle)
 		deadlyStep(w, workflows.TransferEndActivity, step, transfers.End)
 		deadlyStep(w, workflows.ShareLookActivity, step, shares.Look)
+		channels, err := childOf(c, shares, step)
+		if err != nil {
+			return err
+		}
+		defer channels.Stop()
 		return w.Run(nil)
 	case apiThatDies:
 		box, err := sealed.New(s.MasterKey)
@@ -159,6 +165,13 @@ func child(role string) error {
 	default:
 		return fmt.Errorf("no role %q", role)
 	}
+}
+
+// childOf serves the calls to WeChat Pay.
+func childOf(c client.Client, shares *activities.Shares, step string) (sdk.Worker, error) {
+	w := worker.New(c, workflows.ChannelQueue("wechatpay"), 4, nil)
+	deadlyStep(w, workflows.ShareCallActivity, step, shares.Call)
+	return w, w.Start()
 }
 
 // deadlyStep registers a step that kills its process after its commit, if it is the chosen one (without a choice: always).
