@@ -15,6 +15,10 @@ func (p *Postgres) Pause() error {
 	}
 	p.life.Lock()
 	defer p.life.Unlock()
+	return p.pauseAll()
+}
+
+func (p *Postgres) pauseAll() error {
 	postmaster := p.server.pid()
 	if postmaster == 0 {
 		return errors.New("pausing PostgreSQL: it does not run")

@@ -182,6 +182,10 @@ func (t *Temporal) end(how func(*supervisor)) error {
 	if t.unlock == nil {
 		return nil
 	}
+	// A paused process acts on no signal but SIGKILL.
+	if pid := t.server.pid(); pid != 0 {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
 	how(t.server)
 	t.unlock()
 	t.unlock = nil
