@@ -25,6 +25,7 @@ type commands struct {
 	Simulate    simulateCommand    `cmd:"" help:"Simulate the acquirers, which speak their real protocols on loopback."`
 	Bench       benchCommand       `cmd:"" help:"Measure, beside the floor that it stands on."`
 	Verify      verifyCommand      `cmd:"" help:"Check the invariants of the books; exit 1 and a list where one is broken."`
+	Chaos       chaosCommand       `cmd:"" help:"Play load while processes and servers are killed, then compare the books with what was sent; exit 1 where anything is lost or doubled."`
 	Prepare     prepareCommand     `cmd:"" help:"Fetch what dev and the tests need on this machine, without starting anything."`
 }
 

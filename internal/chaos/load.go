@@ -1,0 +1,118 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// scene is a kind of load: one small story of a merchant, a payer and a channel that repeats itself.
+type scene struct {
+	name string
+	// weight is how often it is played, beside the others.
+	weight int
+	play   func(ctx context.Context, p *player)
+}
+
+// scenes lists every kind of load.
+func scenes() []scene {
+	return append(paymentScenes(), transferScenes()...)
+}
+
+// load plays scenes for a while. What a scene does is drawn from the seed and its number alone.
+type load struct {
+	seed   uint64
+	rate   float64 // scenes per second
+	record *Record
+	caller *caller
+	scenes []scene
+	// sign gives the headers of a body that is sent at a time.
+	sign func(secret string, body []byte, at time.Time) (map[string][]string, error)
+	// until is when no new repeats of old reports begin any more.
+	until time.Time
+}
+
+// atOnceMost bounds how many scenes are played at once: while servers are away each takes as long as they do.
+const atOnceMost = 250
+
+// run begins scenes until the given time, and returns when all have ended. ctx ends their insisting.
+func (l *load) run(ctx context.Context, until time.Time) {
+	l.until = until
+	every := time.NewTicker(time.Duration(float64(time.Second) / l.rate))
+	defer every.Stop()
+	places := make(chan struct{}, atOnceMost)
+	var playing sync.WaitGroup
+	defer playing.Wait()
+	for number := uint64(0); time.Now().Before(until); number++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case places <- struct{}{}:
+		}
+		playing.Go(func() {
+			l.play(ctx, number)
+			<-places
+		})
+	}
+}
+
+// play plays the scene of a number.
+func (l *load) play(ctx context.Context, number uint64) {
+	rng := rand.New(rand.NewPCG(l.seed, number))
+	s := pick(rng, l.scenes)
+	p := &player{
+		load:     l,
+		rng:      rng,
+		merchant: l.record.Merchants[rng.IntN(len(l.record.Merchants))],
+		scene:    s.name,
+		name:     fmt.Sprintf("%s-%06d", s.name, number),
+	}
+	s.play(ctx, p)
+}
+
+func pick(rng *rand.Rand, scenes []scene) scene {
+	total := 0
+	for _, s := range scenes {
+		total += s.weight
+	}
+	n := rng.IntN(total)
+	for _, s := range scenes {
+		if n -= s.weight; n < 0 {
+			return s
+		}
+	}
+	panic("unreachable: n is below the sum of the weights")
+}
+
+// player plays one scene. Its random source is for the scene's own goroutine alone.
+type player struct {
+	*load
+	rng      *rand.Rand
+	merchant *Merchant
+	scene    string
+	name     string
+}
+
+// coin is true once in n times.
+func (p *player) coin(n int) bool { return p.rng.IntN(n) == 0 }
+
+// wait lets up to so much time pass.
+func (p *player) wait(ctx context.Context, most time.Duration) {
+	sleep(ctx, time.Duration(p.rng.Int64N(int64(most)+1)))
+}
+
+// together does things at once and waits for all.
+func together(things ...func()) {
+	var wg sync.WaitGroup
+	for _, do := range things {
+		wg.Go(do)
+	}
+	wg.Wait()
+}

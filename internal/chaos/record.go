@@ -1,0 +1,207 @@
+package chaos
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Merchant is one tenant with its account at the channel.
+type Merchant struct {
+	Tenant  string `json:"tenant"`
+	APIKey  string `json:"-"`
+	Account string `json:"account"` // at the channel standard
+	Secret  string `json:"-"`
+}
+
+// Order is what a merchant asked for, and what it was told.
+type Order struct {
+	Tenant   string `json:"tenant"`
+	Number   string `json:"number"`
+	Scene    string `json:"scene"`
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+	Goods    int64  `json:"goods,omitempty"` // how many of the one sku
+	Code     bool   `json:"code,omitempty"`
+	Expires  int    `json:"expires,omitempty"` // seconds; 0: not in this run
+	// Created says that the API confirmed it, Asked that it was asked.
+	Asked   bool `json:"asked"`
+	Created bool `json:"created"`
+	// Close is what the merchant was told when it closed the order.
+	Close Close `json:"close,omitempty"`
+	// ClosedFirst says that the order was closed before any payment of it was reported.
+	ClosedFirst bool `json:"closed_first,omitempty"`
+}
+
+// Close is the answer to a merchant's closing.
+type Close string
+
+// The answers; unknown is one that never came.
+const (
+	CloseUnknown Close = "unknown"
+	CloseDone    Close = "closed"
+	ClosePaid    Close = "already_paid"
+)
+
+// Report is one body that the channel sends, with its answers.
+type Report struct {
+	Tenant      string `json:"tenant"`
+	Account     string `json:"account"`
+	Kind        string `json:"kind"` // as in channel_events
+	Transaction string `json:"transaction"`
+	Order       string `json:"order"`
+	Amount      int64  `json:"amount"`
+	Currency    string `json:"currency"`
+	Body        []byte `json:"-"`
+	Sum         string `json:"sha256"`
+	// Forged says that it is signed with a wrong key, or at a wrong time: it must be refused.
+	Forged bool `json:"forged,omitempty"`
+	// Contradicts says that it was first sent after another report of its transaction was acknowledged.
+	Contradicts bool `json:"contradicts,omitempty"`
+
+	Sent       int `json:"sent"`
+	Acked      int `json:"acked"`      // 2xx
+	Refused    int `json:"refused"`    // 4xx
+	Failed     int `json:"failed"`     // 5xx
+	Unanswered int `json:"unanswered"` // nobody there, or no answer in time
+}
+
+// Kinds of reports, as the table of events names them.
+const (
+	PaySuccess = "PAY_SUCCESS"
+	PayFailed  = "PAY_FAILED"
+	PayClosed  = "PAY_CLOSED"
+)
+
+// Transfer is a movement between a merchant's own accounts, named by its idempotency key.
+type Transfer struct {
+	Tenant   string `json:"tenant"`
+	Key      string `json:"key"`
+	Mode     string `json:"mode"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+	// TooMuch says that the payer cannot have that much; External, that a participant outside takes part; Refuses, that it
+	// says no.
+	TooMuch  bool `json:"too_much,omitempty"`
+	External bool `json:"external,omitempty"`
+	Refuses  bool `json:"refuses,omitempty"`
+
+	Sent int `json:"sent"`
+	// Answer is the definite answer: confirmed or the code of a refusal; empty for one that never came.
+	Answer string `json:"answer"`
+}
+
+// Confirmed is the answer to a transfer that was carried out.
+const Confirmed = "confirmed"
+
+// Posting is a journal of a merchant's own, named by its key.
+type Posting struct {
+	Tenant   string `json:"tenant"`
+	Key      string `json:"key"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+	Sent     int    `json:"sent"`
+	Done     bool   `json:"done"`
+}
+
+// Record is what channel and merchants remember.
+type Record struct {
+	Merchants []*Merchant `json:"merchants"`
+	Orders    []*Order    `json:"orders"`
+	Reports   []*Report   `json:"reports"`
+	Transfers []*Transfer `json:"transfers"`
+	Postings  []*Posting  `json:"postings"`
+	// OnHand is what each tenant's shelf held at the beginning.
+	OnHand map[string]int64 `json:"on_hand"`
+	// Told is what the external participant was told, by the transfer's name.
+	Told map[string]*Phases `json:"told"`
+	// Strange are answers that nobody may get.
+	Strange []string `json:"strange"`
+
+	mu    sync.Mutex
+	acks  []time.Duration
+	calls int
+}
+
+// NewRecord makes an empty record.
+func NewRecord() *Record {
+	return &Record{OnHand: map[string]int64{}, Told: map[string]*Phases{}}
+}
+
+// keep runs a change of the record by itself.
+func (r *Record) keep(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
+func (r *Record) addOrder(o *Order) *Order {
+	r.keep(func() { r.Orders = append(r.Orders, o) })
+	return o
+}
+
+func (r *Record) addReport(rep *Report) *Report {
+	sum := sha256.Sum256(rep.Body)
+	rep.Sum = hex.EncodeToString(sum[:])
+	r.keep(func() { r.Reports = append(r.Reports, rep) })
+	return rep
+}
+
+// answered notes one answer to a report.
+func (r *Record) answered(rep *Report, a answer) {
+	r.keep(func() {
+		rep.Sent++
+		switch {
+		case a.status == 0:
+			rep.Unanswered++
+		case a.status < 300:
+			rep.Acked++
+			r.acks = append(r.acks, a.took)
+		case a.status < 500:
+			rep.Refused++
+		default:
+			rep.Failed++
+		}
+	})
+}
+
+// strange notes an answer that nobody may get; many of one kind are one fault, so only some are kept.
+func (r *Record) strange(format string, args ...any) {
+	r.keep(func() {
+		if len(r.Strange) < maxStrange {
+			r.Strange = append(r.Strange, fmt.Sprintf(format, args...))
+		}
+	})
+}
+
+const maxStrange = 100
+
+// called counts a merchant's call.
+func (r *Record) called() { r.keep(func() { r.calls++ }) }
+
+// counts are the figures of progress lines.
+func (r *Record) counts() (orders, acked, transfers int) {
+	r.keep(func() {
+		orders, transfers, acked = len(r.Orders), len(r.Transfers)+len(r.Postings), len(r.acks)
+	})
+	return orders, acked, transfers
+}
+
+// slowest gives the median and the longest time of an acknowledgement.
+func (r *Record) ackTimes() (median, longest time.Duration) {
+	r.keep(func() {
+		if len(r.acks) == 0 {
+			return
+		}
+		sorted := slices.Sorted(slices.Values(r.acks))
+		median, longest = sorted[len(sorted)/2], sorted[len(sorted)-1]
+	})
+	return median, longest
+}

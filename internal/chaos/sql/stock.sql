@@ -1,0 +1,2 @@
+-- Every shelf.
+SELECT tenant_id, sku, on_hand, reserved FROM stock
