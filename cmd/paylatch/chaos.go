@@ -15,7 +15,7 @@ import (
 type chaosCommand struct {
 	For          time.Duration `help:"How long load is played and servers are struck, 10s to 24h." default:"75s" placeholder:"DURATION"`
 	Seed         *uint64       `help:"What the plan and the load are drawn from; a random one without."`
-	Rate         float64       `help:"Scenes begun per second, 0.1 to 100; a scene is an order or a transfer with all that is sent about it." default:"12"`
+	Rate         float64       `help:"Scenes begun per second, 0.1 to 100; a scene is an order or a transfer with all that is sent about it." default:"10"`
 	RedriveAfter time.Duration `help:"The deadline that API and workers are given; see serve --redrive-after." default:"5s"`
 	Dir          string        `help:"Keep data and logs in this new directory, whatever comes out; without, one that goes when nothing was found." placeholder:"DIR"`
 	JSON         string        `help:"Write the report to this file." name:"json" placeholder:"FILE"`

@@ -18,6 +18,8 @@ const answerWithin = 5 * time.Second
 type answer struct {
 	status int
 	body   []byte
+	by     int // the API, from 1
+	began  time.Time
 	took   time.Duration
 }
 
@@ -51,8 +53,8 @@ func newCaller(bases []string) *caller {
 func (c *caller) close() { c.client.CloseIdleConnections() }
 
 func (c *caller) send(ctx context.Context, method, path string, header http.Header, body []byte) answer {
-	base := c.bases[c.turn.Add(1)%uint64(len(c.bases))]
-	request, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	turn := int(c.turn.Add(1) % uint64(len(c.bases)))
+	request, err := http.NewRequestWithContext(ctx, method, c.bases[turn]+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{}
 	}
@@ -67,7 +69,7 @@ func (c *caller) send(ctx context.Context, method, path string, header http.Head
 	if err != nil {
 		return answer{} // half an answer is none
 	}
-	return answer{response.StatusCode, text, time.Since(begin)}
+	return answer{response.StatusCode, text, turn + 1, begin, time.Since(begin)}
 }
 
 // Times between tries.

@@ -149,14 +149,13 @@ func (c *comparison) reports() {
 
 func (c *comparison) acknowledged(rep *Report, kept bool) {
 	what := fmt.Sprintf("%s %s of order %s (%d %s)", rep.Kind, rep.Transaction, rep.Order, rep.Amount, rep.Currency)
-	if !kept {
-		c.find(Lost, "%s was acknowledged and is not kept", what)
-	}
 	f := fact{rep.Account, rep.Kind, rep.Transaction}
 	events := c.events[f]
 	switch {
 	case len(events) == 0:
-		c.find(Lost, "%s was acknowledged and has no event", what)
+		c.find(Lost, "%s was acknowledged and has no event (its body is kept: %t)", what, kept)
+	case !kept:
+		c.find(Lost, "%s was acknowledged and its body is not kept", what)
 	case len(events) > 1:
 		c.find(Doubled, "%s has %d events", what, len(events))
 	case events[0].State == "RECEIVED":

@@ -30,37 +30,62 @@ type load struct {
 	scenes []scene
 	// sign gives the headers of a body that is sent at a time.
 	sign func(secret string, body []byte, at time.Time) (map[string][]string, error)
-	// until is when no new repeats of old reports begin any more.
+	// until is when no scene begins any more.
 	until time.Time
+
+	mu      sync.Mutex
+	over    bool   // no scene begins any more
+	number  uint64 // of the next scene
+	running int
+	playing sync.WaitGroup
 }
 
-// atOnceMost bounds how many scenes are played at once: while servers are away each takes as long as they do.
-const atOnceMost = 250
+// Bounds of the load.
+const (
+	// atOnceMost is how many scenes are played at once: while servers are away each takes as long as they do.
+	atOnceMost = 300
+	// volleySize is how many scenes begin at the same moment, right before a blow.
+	volleySize = 16
+)
 
-// run begins scenes until the given time, and returns when all have ended. ctx ends their insisting.
-func (l *load) run(ctx context.Context, until time.Time) {
-	l.until = until
+// run begins scenes until its time is over, and returns when all have ended. ctx ends their insisting.
+func (l *load) run(ctx context.Context) {
 	every := time.NewTicker(time.Duration(float64(time.Second) / l.rate))
 	defer every.Stop()
-	places := make(chan struct{}, atOnceMost)
-	var playing sync.WaitGroup
-	defer playing.Wait()
-	for number := uint64(0); time.Now().Before(until); number++ {
-		select {
-		case <-ctx.Done():
+	for time.Now().Before(l.until) && ctx.Err() == nil {
+		<-every.C
+		l.begin(ctx, 1)
+	}
+	l.mu.Lock()
+	l.over = true
+	l.mu.Unlock()
+	l.playing.Wait()
+}
+
+// begin begins so many scenes at once, as far as there is room for them.
+func (l *load) begin(ctx context.Context, scenes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for range scenes {
+		if l.over || l.running == atOnceMost {
 			return
-		case <-every.C:
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case places <- struct{}{}:
-		}
-		playing.Go(func() {
+		number := l.number
+		l.number++
+		l.running++
+		l.playing.Go(func() {
 			l.play(ctx, number)
-			<-places
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.running--
 		})
 	}
+}
+
+func (l *load) underWay() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running
 }
 
 // play plays the scene of a number.

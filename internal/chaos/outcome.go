@@ -44,15 +44,16 @@ type Callbacks struct {
 	Distinct   int `json:"distinct"`    // bodies
 	NeverAcked int `json:"never_acked"` // authentic bodies that the channel gave up on
 	Forged     int `json:"forged"`      // attempts among those refused
-	// Times of an acknowledgement, in milliseconds.
+	// Times of an acknowledgement by an API that was not struck meanwhile, in milliseconds, and how many took more than 3 s.
 	MedianMS  int64 `json:"median_ms"`
 	LongestMS int64 `json:"longest_ms"`
+	Late      int   `json:"late"`
 }
 
 // Passed tells whether nothing was lost, doubled or wrong, and every invariant holds.
 func (o *Outcome) Passed() bool { return o != nil && len(o.Findings) == 0 && len(o.Broken) == 0 }
 
-func (o *Outcome) compare(ctx context.Context, h *house, l *load) error {
+func (o *Outcome) compare(ctx context.Context, h *house, l *load, s *striker) error {
 	books, err := ReadBooks(ctx, h.engine)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (o *Outcome) compare(ctx context.Context, h *house, l *load) error {
 	if o.Broken, err = verify.Run(ctx, h.engine, time.Now(), nil); err != nil {
 		return err
 	}
-	o.Callbacks, o.Calls = callbacksOf(l.record)
+	o.Callbacks, o.Calls = callbacksOf(l.record, s)
 	for _, f := range o.Findings {
 		switch f.Class {
 		case Lost:
@@ -83,9 +84,9 @@ func (o *Outcome) compare(ctx context.Context, h *house, l *load) error {
 	return nil
 }
 
-func callbacksOf(r *Record) (c Callbacks, calls int) {
-	median, longest := r.ackTimes()
-	c.MedianMS, c.LongestMS = median.Milliseconds(), longest.Milliseconds()
+func callbacksOf(r *Record, s *striker) (c Callbacks, calls int) {
+	median, longest, late := r.ackTimes(func(api int, when span) bool { return s.struck(target{API, api}, when) })
+	c.MedianMS, c.LongestMS, c.Late = median.Milliseconds(), longest.Milliseconds(), late
 	for _, rep := range r.Reports {
 		c.Sent += rep.Sent
 		c.Acked += rep.Acked
@@ -123,8 +124,8 @@ func (o *Outcome) Print(w io.Writer) {
 	}
 	c := o.Callbacks
 	line("callbacks", "%d sent: %d acknowledged, %d refused, %d not stored (5xx), %d without an answer", c.Sent, c.Acked, c.Refused, c.Failed, c.Unanswered)
-	line("", "%d bodies; %d authentic ones never acknowledged; %d forged ones, all refused", c.Distinct, c.NeverAcked, c.Forged)
-	line("", "an acknowledgement took %d ms (median), %d ms (longest)", c.MedianMS, c.LongestMS)
+	line("", "%d bodies; %d authentic ones never acknowledged; forged ones refused %d times", c.Distinct, c.NeverAcked, c.Forged)
+	line("", "acknowledged after %d ms (median), %d ms (longest, its API not struck), %d after more than 3 s", c.MedianMS, c.LongestMS, c.Late)
 	line("orders", "%s", countsText(o.Orders))
 	line("credited", "%d orders: %s", o.Credited, moneyText(o.CreditedMoney))
 	line("in suspense", "%s: %s", countsText(o.Suspense), moneyText(o.SuspenseMoney))
@@ -143,7 +144,11 @@ func (o *Outcome) Print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  %s: %s\n", strings.ToUpper(f.Class), f.What)
 	}
-	for _, v := range o.Broken {
+	for i, v := range o.Broken {
+		if i == maxShown {
+			fmt.Fprintf(w, "  … and %d more\n", len(o.Broken)-maxShown)
+			break
+		}
 		fmt.Fprintf(w, "  BROKEN: %s: %s\n", v.Invariant, v.What)
 	}
 }

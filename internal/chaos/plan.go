@@ -48,7 +48,8 @@ type Fault struct {
 	Part     Part
 	Instance int // from 1
 	How      How
-	After    time.Duration // since the round's beginning
+	After    time.Duration // since the round's beginning, when a volley of load begins
+	Into     time.Duration // the volley: when the blow falls
 	Away     time.Duration // until it is started or resumed
 }
 
@@ -78,7 +79,7 @@ func (r Round) String() string {
 func (r Round) length() time.Duration {
 	var end time.Duration
 	for _, f := range r.Faults {
-		end = max(end, f.After+f.Away)
+		end = max(end, f.After+f.Into+f.Away)
 	}
 	return end
 }
@@ -92,6 +93,7 @@ const (
 	atOnce    = 3           // parts per round, at most
 	shortAway = 300 * time.Millisecond
 	longAway  = 4 * time.Second
+	volley    = 200 * time.Millisecond // after its beginning the blow has fallen
 )
 
 // NewPlan draws a plan. It depends on the seed and the length alone, and a longer plan begins with the shorter one. Every
@@ -107,7 +109,7 @@ func NewPlan(seed uint64, length time.Duration) []Round {
 			return plan
 		}
 		plan = append(plan, round)
-		at += round.length() + between(rng, shortGap, longGap)
+		at += (round.length() + between(rng, shortGap, longGap)).Round(tenth)
 	}
 }
 
@@ -161,15 +163,16 @@ func blows(rng *rand.Rand, c card) (faults []Fault) {
 	for instance := first; instance <= last; instance++ {
 		faults = append(faults, Fault{
 			Part: c.part, Instance: instance, How: c.how,
-			After: between(rng, 0, apart), Away: between(rng, shortAway, longAway),
+			After: between(rng, 0, apart), Into: time.Duration(rng.Int64N(int64(volley))), Away: between(rng, shortAway, longAway),
 		})
 	}
 	return faults
 }
 
+const tenth = 100 * time.Millisecond
+
 // between draws a duration in whole tenths of a second, so that what is printed is what is played.
 func between(rng *rand.Rand, low, high time.Duration) time.Duration {
-	const tenth = 100 * time.Millisecond
 	return low + time.Duration(rng.Int64N(int64((high-low)/tenth)+1))*tenth
 }
 

@@ -71,7 +71,7 @@ func (p *player) move(ctx context.Context, o *Order, to string) {
 	})
 }
 
-const moveWithin = 20 * time.Second
+const moveWithin = 10 * time.Second
 
 // call makes one call as the merchant.
 func (p *player) call(ctx context.Context, method, path string, header http.Header, body any) answer {

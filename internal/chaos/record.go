@@ -126,7 +126,7 @@ type Record struct {
 	Strange []string `json:"strange"`
 
 	mu    sync.Mutex
-	acks  []time.Duration
+	acks  []ack
 	calls int
 }
 
@@ -163,7 +163,7 @@ func (r *Record) answered(rep *Report, a answer) {
 			rep.Unanswered++
 		case a.status < 300:
 			rep.Acked++
-			r.acks = append(r.acks, a.took)
+			r.acks = append(r.acks, ack{a.by, span{a.began, a.began.Add(a.took)}})
 		case a.status < 500:
 			rep.Refused++
 		default:
@@ -194,14 +194,37 @@ func (r *Record) counts() (orders, acked, transfers int) {
 	return orders, acked, transfers
 }
 
-// slowest gives the median and the longest time of an acknowledgement.
-func (r *Record) ackTimes() (median, longest time.Duration) {
+// ack is when an acknowledgement was waited for, and which API gave it.
+type ack struct {
+	by int
+	span
+}
+
+// span is a stretch of time.
+type span struct{ from, to time.Time }
+
+func (s span) meets(other span) bool { return s.from.Before(other.to) && other.from.Before(s.to) }
+
+// patience is how long a channel waits at most: an answer that takes longer is as good as none.
+const patience = 3 * time.Second
+
+// ackTimes gives the median and the longest time of an acknowledgement, without those whose API was struck meanwhile, and how
+// many of them were late.
+func (r *Record) ackTimes(struck func(api int, s span) bool) (median, longest time.Duration, tooLate int) {
+	var times []time.Duration
 	r.keep(func() {
-		if len(r.acks) == 0 {
-			return
+		for _, a := range r.acks {
+			if took := a.to.Sub(a.from); !struck(a.by, a.span) {
+				times = append(times, took)
+				if took > patience {
+					tooLate++
+				}
+			}
 		}
-		sorted := slices.Sorted(slices.Values(r.acks))
-		median, longest = sorted[len(sorted)/2], sorted[len(sorted)-1]
 	})
-	return median, longest
+	if len(times) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(times)
+	return times[len(times)/2], times[len(times)-1], tooLate
 }

@@ -56,8 +56,9 @@ func Run(ctx context.Context, o Options) (outcome *Outcome, err error) {
 		return nil, err
 	}
 	plan := NewPlan(o.Seed, o.Length)
+	strike := &striker{servers: h.servers, tell: tell, spans: map[target][]span{}}
 	outcome = &Outcome{Seed: o.Seed, Length: o.Length.String(), Rate: o.Rate, Faults: count(plan), Invariants: len(verify.Invariants())}
-	if err := l.under(ctx, o, &striker{h.servers, tell}, plan, tell); err != nil {
+	if err := l.under(ctx, o, strike, plan, tell); err != nil {
 		return nil, err
 	}
 	if err := h.ready(ctx); err != nil {
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) (outcome *Outcome, err error) {
 		outcome.Findings = append(outcome.Findings, Finding{Unsettled, err.Error()})
 	}
 	tell("comparing")
-	if err := outcome.compare(ctx, h, l); err != nil {
+	if err := outcome.compare(ctx, h, l, strike); err != nil {
 		return nil, err
 	}
 	outcome.EndedByThemselves = h.endsByItself()
@@ -120,12 +121,14 @@ func (l *load) under(ctx context.Context, o Options, s *striker, plan []Round, t
 	begin := time.Now()
 	playing, cancel := context.WithDeadline(ctx, begin.Add(o.Length+o.Drain))
 	defer cancel()
+	s.volley = func() { l.begin(playing, volleySize) }
 	struck := make(chan error, 1)
+	l.until = begin.Add(o.Length)
 	go func() { struck <- s.run(ctx, plan, begin) }()
 	loaded := make(chan struct{})
 	go func() {
 		defer close(loaded)
-		l.run(playing, begin.Add(o.Length))
+		l.run(playing)
 	}()
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
@@ -143,7 +146,8 @@ func (l *load) under(ctx context.Context, o Options, s *striker, plan []Round, t
 			loaded = nil
 		case <-tick.C:
 			orders, acked, transfers := l.record.counts()
-			tell("%6.1fs  %d orders, %d callbacks acknowledged, %d transfers and journals", time.Since(begin).Seconds(), orders, acked, transfers)
+			tell("%6.1fs  %d orders, %d callbacks acknowledged, %d transfers and journals; %d scenes under way",
+				time.Since(begin).Seconds(), orders, acked, transfers, l.underWay())
 		}
 	}
 	return errors.Join(failed, ctx.Err())

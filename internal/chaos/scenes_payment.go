@@ -8,6 +8,7 @@ import (
 
 func paymentScenes() []scene {
 	return []scene{
+		{"once", 20, once},
 		{"thrice", 10, thrice},
 		{"at-once", 10, atOnceScene},
 		{"disorder", 8, disorder},
@@ -26,6 +27,13 @@ func paymentScenes() []scene {
 		{"again", 4, again},
 		{"unpaid", 1, unpaid},
 	}
+}
+
+// once: the channel sends until it is acknowledged, and never again. What is lost here nobody makes up for.
+func once(ctx context.Context, p *player) {
+	o := p.order()
+	p.create(ctx, o)
+	p.tell(ctx, p.paid(1, o))
 }
 
 // thrice: the channel sends the same success three times, one after another.
@@ -52,14 +60,14 @@ func disorder(ctx context.Context, p *player) {
 		reps = append(reps, p.report(PayClosed, success.Transaction, o))
 	}
 	p.rng.Shuffle(len(reps), func(i, j int) { reps[i], reps[j] = reps[j], reps[i] })
-	crowded := p.coin(2)
+	crowded, n := p.coin(2), 1+p.rng.IntN(2)
 	p.create(ctx, o)
 	if crowded {
-		p.crowd(ctx, 2, reps...)
+		p.crowd(ctx, n, reps...)
 		return
 	}
 	for _, rep := range reps {
-		p.times(ctx, 2, rep)
+		p.times(ctx, n, rep)
 	}
 }
 
@@ -67,13 +75,16 @@ func disorder(ctx context.Context, p *player) {
 func early(ctx context.Context, p *player) {
 	o := p.order()
 	rep := p.paid(1, o)
+	repeated := p.coin(2)
 	if p.coin(2) {
 		together(func() { p.tell(ctx, rep) }, func() { p.create(ctx, o) })
 	} else {
 		p.tell(ctx, rep)
 		p.create(ctx, o)
 	}
-	p.tell(ctx, rep)
+	if repeated {
+		p.tell(ctx, rep)
+	}
 }
 
 // wrong-amount: a success with another amount; half of the time the right one follows.
@@ -81,47 +92,50 @@ func wrongAmount(ctx context.Context, p *player) {
 	o := p.order()
 	off := 1 + p.rng.Int64N(o.Amount)
 	wrong := p.paid(1, o, func(r *Report) { r.Amount += off })
-	corrected := p.coin(2)
+	corrected, n := p.coin(2), 1+p.rng.IntN(2)
 	p.create(ctx, o)
-	p.times(ctx, 2, wrong)
+	p.times(ctx, n, wrong)
 	if corrected {
-		p.times(ctx, 2, p.paid(1, o))
+		p.times(ctx, n, p.paid(1, o))
 	}
 }
 
 // wrong-currency: a success in another currency.
 func wrongCurrency(ctx context.Context, p *player) {
 	o := p.order()
+	n := 1 + p.rng.IntN(2)
 	p.create(ctx, o)
-	p.times(ctx, 2, p.paid(1, o, func(r *Report) { r.Currency = "EUR" }))
+	p.times(ctx, n, p.paid(1, o, func(r *Report) { r.Currency = "EUR" }))
 }
 
 // unknown-order: a success of an order that nobody ever makes.
 func unknownOrder(ctx context.Context, p *player) {
-	p.times(ctx, 2, p.paid(1, p.order()))
+	o := p.order()
+	p.times(ctx, 1+p.rng.IntN(2), p.paid(1, o))
 }
 
 // second: two transactions pay one order.
 func second(ctx context.Context, p *player) {
 	o := p.order()
-	crowded := p.coin(2)
+	crowded, n := p.coin(2), 1+p.rng.IntN(2)
 	p.create(ctx, o)
 	one, two := p.paid(1, o), p.paid(2, o)
 	if crowded {
-		p.crowd(ctx, 2, one, two)
+		p.crowd(ctx, n, one, two)
 		return
 	}
-	p.times(ctx, 2, one)
-	p.times(ctx, 2, two)
+	p.times(ctx, n, one)
+	p.times(ctx, n, two)
 }
 
 // late: the merchant closes, and then the money comes.
 func late(ctx context.Context, p *player) {
 	o := p.order()
+	n := 1 + p.rng.IntN(3)
 	p.create(ctx, o)
 	p.closeOrder(ctx, o)
 	p.record.keep(func() { o.ClosedFirst = o.Close == CloseDone })
-	p.times(ctx, 3, p.paid(1, o))
+	p.times(ctx, n, p.paid(1, o))
 }
 
 // close-race: the merchant closes while the money comes.
@@ -182,7 +196,7 @@ func expiry(ctx context.Context, p *player) {
 	o.Expires = 1 + p.rng.IntN(3)
 	p.create(ctx, o)
 	p.wait(ctx, 5*time.Second)
-	p.times(ctx, 2, p.paid(1, o))
+	p.tell(ctx, p.paid(1, o))
 }
 
 // goods: an order that reserves goods and asks for a code is paid, shipped and completed, and then reported again.

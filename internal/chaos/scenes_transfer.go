@@ -15,15 +15,15 @@ func transferScenes() []scene {
 	}
 }
 
-// askAgain asks for a transfer, sometimes twice at once, and then again: one key, one transfer. Another content under its
-// key is refused.
+// askAgain asks for a transfer; half of the time twice at once, and then again: one key, one transfer. Another content
+// under its key is refused.
 func askAgain(ctx context.Context, p *player, t *Transfer) {
-	other := p.coin(3)
-	if p.coin(2) {
-		together(func() { p.ask(ctx, t) }, func() { p.ask(ctx, t) })
-	} else {
+	again, other := p.coin(2), p.coin(3)
+	if !again {
 		p.ask(ctx, t)
+		return
 	}
+	together(func() { p.ask(ctx, t) }, func() { p.ask(ctx, t) })
 	p.ask(ctx, t)
 	if !other || t.Answer == "" {
 		return
@@ -47,11 +47,15 @@ func askForTooMuch(ctx context.Context, p *player) {
 	askAgain(ctx, p, p.transfer(mode, func(t *Transfer) { t.Amount, t.TooMuch = tooMuch, true }))
 }
 
-// posting: a journal of the merchant's own, sent twice at once.
+// posting: a journal of the merchant's own, sent once, or twice at once.
 func posting(ctx context.Context, p *player) {
 	j := &Posting{
 		Tenant: p.merchant.Tenant, Key: p.name, From: bank, To: wallet(p.rng.IntN(wallets)), Amount: 1 + p.rng.Int64N(1000), Currency: currency,
 	}
 	p.record.keep(func() { p.record.Postings = append(p.record.Postings, j) })
+	if p.coin(2) {
+		p.post(ctx, j)
+		return
+	}
 	together(func() { p.post(ctx, j) }, func() { p.post(ctx, j) })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,7 +159,19 @@ type target struct {
 // striker carries a plan out.
 type striker struct {
 	servers map[target]server
-	tell    func(format string, args ...any)
+	// volley begins a burst of load, so that a blow falls on work.
+	volley func()
+	tell   func(format string, args ...any)
+
+	mu    sync.Mutex
+	spans map[target][]span // when each was away
+}
+
+// struck tells whether a target was away in a stretch of time.
+func (s *striker) struck(at target, when span) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.spans[at], when.meets)
 }
 
 // run plays the rounds, each at its time or when the one before is over. Everything is up again when it returns nil.
@@ -185,7 +198,12 @@ func (s *striker) strike(ctx context.Context, f Fault) error {
 	if !sleep(ctx, f.After) {
 		return ctx.Err()
 	}
-	srv := s.servers[target{f.Part, f.Instance}]
+	s.volley()
+	if !sleep(ctx, f.Into) {
+		return ctx.Err()
+	}
+	at := target{f.Part, f.Instance}
+	srv := s.servers[at]
 	down, up := srv.Kill, srv.Start
 	switch f.How {
 	case Kill:
@@ -194,6 +212,7 @@ func (s *striker) strike(ctx context.Context, f Fault) error {
 	case Restart:
 		down = srv.Stop
 	}
+	from := time.Now()
 	if err := down(); err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
@@ -203,8 +222,14 @@ func (s *striker) strike(ctx context.Context, f Fault) error {
 	if err := bringBack(ctx, up); err != nil {
 		return fmt.Errorf("after %s it does not come back: %w", f, err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spans[at] = append(s.spans[at], span{from, time.Now().Add(wakeUp)})
 	return nil
 }
+
+// wakeUp is how long what is up again may need to get through what has piled up.
+const wakeUp = time.Second
 
 // backWithin bounds how long a server may take to come back.
 const backWithin = 90 * time.Second
