@@ -32,7 +32,11 @@ func agree(ctx context.Context, l *load, b *Books) ([]Finding, error) {
 		c.find(Wrong, "merchant %s is not told of order %s, which is %s", at.tenant, at.name, state)
 	}
 	for _, a := range b.Balances {
-		p := &player{load: l, merchant: l.record.merchant(a.Tenant)}
+		m := l.record.merchant(a.Tenant)
+		if m == nil {
+			continue // not one of the record
+		}
+		p := &player{load: l, merchant: m}
 		var told struct {
 			Balance int64 `json:"balance"`
 		}
@@ -93,5 +97,5 @@ func (r *Record) merchant(tenant string) *Merchant {
 			return m
 		}
 	}
-	return &Merchant{Tenant: tenant}
+	return nil
 }

@@ -116,25 +116,31 @@ var stockSQL string
 
 // ReadBooks reads everything in one snapshot, with a role that sees all tenants.
 func ReadBooks(ctx context.Context, db *pgxpool.Pool) (*Books, error) {
-	b := &Books{}
-	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		for _, read := range []func() error{
-			func() (err error) { b.Events, err = rows[Event](ctx, tx, eventsSQL); return },
-			func() (err error) { b.Receipts, err = rows[Receipt](ctx, tx, receiptsSQL); return },
-			func() (err error) { b.Orders, err = rows[OrderRow](ctx, tx, ordersSQL); return },
-			func() (err error) { b.Balances, err = rows[Balance](ctx, tx, balancesSQL); return },
-			func() (err error) { b.Transfers, err = rows[TransferRow](ctx, tx, transfersSQL); return },
-			func() (err error) { b.Stock, err = rows[StockRow](ctx, tx, stockSQL); return },
-			func() (err error) { b.Journals, err = journals(ctx, tx); return },
-		} {
-			if err := read(); err != nil {
-				return err
-			}
-		}
-		return nil
+	var b *Books
+	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		b, err = readBooks(ctx, tx)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the books: %w", err)
+	}
+	return b, nil
+}
+
+func readBooks(ctx context.Context, tx pgx.Tx) (*Books, error) {
+	b := &Books{}
+	for _, read := range []func() error{
+		func() (err error) { b.Events, err = rows[Event](ctx, tx, eventsSQL); return },
+		func() (err error) { b.Receipts, err = rows[Receipt](ctx, tx, receiptsSQL); return },
+		func() (err error) { b.Orders, err = rows[OrderRow](ctx, tx, ordersSQL); return },
+		func() (err error) { b.Balances, err = rows[Balance](ctx, tx, balancesSQL); return },
+		func() (err error) { b.Transfers, err = rows[TransferRow](ctx, tx, transfersSQL); return },
+		func() (err error) { b.Stock, err = rows[StockRow](ctx, tx, stockSQL); return },
+		func() (err error) { b.Journals, err = journals(ctx, tx); return },
+	} {
+		if err := read(); err != nil {
+			return nil, err
+		}
 	}
 	return b, nil
 }

@@ -231,7 +231,7 @@ func (h *house) close(keep bool) error {
 	if h.temporal != nil {
 		errs = append(errs, h.temporal.Kill())
 	}
-	if h.postgres != nil && keep {
+	if h.postgres != nil && keep { // it can be looked into
 		errs = append(errs, h.postgres.Stop())
 	}
 	if h.postgres != nil && !keep {

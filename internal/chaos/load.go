@@ -92,14 +92,17 @@ func (l *load) underWay() int {
 func (l *load) play(ctx context.Context, number uint64) {
 	rng := rand.New(rand.NewPCG(l.seed, number))
 	s := pick(rng, l.scenes)
-	p := &player{
+	s.play(ctx, l.player(rng, s, number))
+}
+
+func (l *load) player(rng *rand.Rand, s scene, number uint64) *player {
+	return &player{
 		load:     l,
 		rng:      rng,
 		merchant: l.record.Merchants[rng.IntN(len(l.record.Merchants))],
 		scene:    s.name,
 		name:     fmt.Sprintf("%s-%06d", s.name, number),
 	}
-	s.play(ctx, p)
 }
 
 func pick(rng *rand.Rand, scenes []scene) scene {
@@ -128,10 +131,8 @@ type player struct {
 // coin is true once in n times.
 func (p *player) coin(n int) bool { return p.rng.IntN(n) == 0 }
 
-// wait lets up to so much time pass.
-func (p *player) wait(ctx context.Context, most time.Duration) {
-	sleep(ctx, time.Duration(p.rng.Int64N(int64(most)+1)))
-}
+// wait lets time pass, and no more than is left of the load.
+func (p *player) wait(ctx context.Context, d time.Duration) { sleep(ctx, min(d, time.Until(p.until))) }
 
 // together does things at once and waits for all.
 func together(things ...func()) {

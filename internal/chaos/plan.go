@@ -75,13 +75,13 @@ func (r Round) String() string {
 	return fmt.Sprintf("%6.1fs  %s", r.At.Seconds(), strings.Join(words, ", "))
 }
 
-// length is how long the round takes when everything comes back at once.
+// length is how long the round takes when everything comes back at once, in whole tenths of a second.
 func (r Round) length() time.Duration {
 	var end time.Duration
 	for _, f := range r.Faults {
 		end = max(end, f.After+f.Into+f.Away)
 	}
-	return end
+	return (end + tenth - 1).Truncate(tenth)
 }
 
 // Times of a plan.
@@ -109,7 +109,7 @@ func NewPlan(seed uint64, length time.Duration) []Round {
 			return plan
 		}
 		plan = append(plan, round)
-		at += (round.length() + between(rng, shortGap, longGap)).Round(tenth)
+		at += round.length() + between(rng, shortGap, longGap)
 	}
 }
 

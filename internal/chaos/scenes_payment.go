@@ -194,8 +194,9 @@ func conflictRace(ctx context.Context, p *player) {
 func expiry(ctx context.Context, p *player) {
 	o := p.order()
 	o.Expires = 1 + p.rng.IntN(3)
+	later := time.Duration(p.rng.Int64N(int64(5 * time.Second)))
 	p.create(ctx, o)
-	p.wait(ctx, 5*time.Second)
+	p.wait(ctx, later)
 	p.tell(ctx, p.paid(1, o))
 }
 
@@ -218,7 +219,7 @@ func again(ctx context.Context, p *player) {
 	p.create(ctx, o)
 	rep := p.paid(1, o)
 	p.tell(ctx, rep)
-	sleep(ctx, min(later, time.Until(p.until)))
+	p.wait(ctx, later)
 	p.crowd(ctx, 5, rep)
 }
 

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChaosPlansFromItsSeed(t *testing.T) {
+	t.Parallel()
+	plan := output(t, "chaos", "--plan", "--seed", "7", "--for", "60s")
+	require.Contains(t, plan, "kill postgres")
+	require.Equal(t, plan, output(t, "chaos", "--plan", "--seed", "7", "--for", "60s"))
+	require.NotEqual(t, plan, output(t, "chaos", "--plan", "--seed", "8", "--for", "60s"))
+}
+
+func TestChaosRefusesWhatItCannotPlay(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"--for is 10s to 24h":           {"--for", "1s"},
+		"--rate 0.1 to 100":             {"--rate", "0"},
+		"--redrive-after is 5s to 1m0s": {"--redrive-after", "1s"},
+		"file exists":                   {"--dir", t.TempDir()},
+	} {
+		require.Contains(t, failure(t, append([]string{"chaos"}, args...)...), want)
+	}
+}
+
+func TestTheDeadlineOfTheRedriveHasBounds(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"serve", "worker"} {
+		require.Contains(t, failure(t, command, "--redrive-after", "61s"), "--redrive-after is 5s to 1m0s")
+	}
+}

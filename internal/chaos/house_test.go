@@ -1,0 +1,112 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/paylatch/paylatch/api"
+	"github.com/paylatch/paylatch/internal/ledger"
+	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/testhouse"
+	"github.com/paylatch/paylatch/internal/transfer"
+)
+
+// inline is a driver that does at once, in the caller's goroutine, what the flows do.
+type inline struct {
+	*testhouse.Deliveries
+	h *testhouse.House
+}
+
+func (e *inline) Deliver(ctx context.Context, d payment.Delivery) error {
+	_, err := e.h.Books.Apply(ctx, d.EventID)
+	return err
+}
+
+func (e *inline) StartTransfer(ctx context.Context, t transfer.Transfer, _ bool) error {
+	ctx = context.WithoutCancel(ctx)
+	p, err := e.h.Transfers.Try(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	failure := p.Failure
+	for _, leg := range p.External {
+		if err := e.insist(ctx, t.ID, leg, "try"); err != nil && failure == "" {
+			failure = transfer.ParticipantRefused
+		}
+	}
+	if p, err = e.h.Transfers.Decide(ctx, t.ID, failure); err != nil {
+		return err
+	}
+	phase := "confirm"
+	if p.State == transfer.Cancelling {
+		phase = "cancel"
+	}
+	if _, err = e.h.Transfers.End(ctx, t.ID, false); err != nil {
+		return err
+	}
+	for _, leg := range p.External {
+		if err := e.insist(ctx, t.ID, leg, phase); err != nil {
+			return err
+		}
+	}
+	_, err = e.h.Transfers.End(ctx, t.ID, true)
+	return err
+}
+
+// insist calls a participant until it has a definite answer.
+func (e *inline) insist(ctx context.Context, id int64, leg int, phase string) error {
+	for {
+		err := e.h.Transfers.Call(ctx, id, leg, phase)
+		var refused *transfer.Refused
+		if err == nil || errors.As(err, &refused) {
+			return err
+		}
+	}
+}
+
+// play plays scenes so many times each, with nothing struck, and gives the house and what was played.
+func play(t *testing.T, times int, names ...string) (*testhouse.House, *load) {
+	t.Helper()
+	driver := &inline{Deliveries: &testhouse.Deliveries{}}
+	h := testhouse.New(t, driver)
+	driver.h = h
+	group := ledger.NewGroup(h.Engine)
+	t.Cleanup(group.Stop)
+	srv := httptest.NewServer(api.Handler(api.Config{
+		Orders: h.Orders, Entry: h.Entry, Books: h.Books, Accounts: h.Accounts, Acquiring: h.Acquiring, Shares: h.Shares, Transfers: h.Transfers,
+		Group: group, API: h.API, Engine: h.Engine, Log: h.Log,
+		AwaitTransfer: func(context.Context, transfer.Transfer) error { return nil },
+		DatabaseReady: func(context.Context) error { return nil },
+		EngineReady:   func(context.Context) error { return nil },
+		WorkflowURL:   func(id string) string { return id },
+	}))
+	t.Cleanup(srv.Close)
+
+	record := NewRecord()
+	furniture := &house{engine: h.Engine}
+	require.NoError(t, furniture.furnish(t.Context(), record, h.MasterKey))
+	t.Cleanup(furniture.participant.Close)
+	l := &load{seed: 1, record: record, caller: newCaller([]string{srv.URL}), sign: signStandard, until: time.Now()}
+	t.Cleanup(l.caller.close)
+	require.NoError(t, l.open(t.Context()))
+	number := uint64(0)
+	for _, s := range scenes() {
+		for range times {
+			if len(names) == 0 || slices.Contains(names, s.name) {
+				number++
+				s.play(t.Context(), l.player(rand.New(rand.NewPCG(l.seed, number)), s, number))
+			}
+		}
+	}
+	h.Clock.Pass(time.Minute) // what expires has expired
+	_, err := h.Entry.Redrive(t.Context())
+	require.NoError(t, err)
+	return h, l
+}
