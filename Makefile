@@ -2,7 +2,7 @@
 STATICCHECK   = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 WORKFLOWCHECK = go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 
-.PHONY: help run test check fmt lint determinism fuzz compose-config
+.PHONY: help run test chaos check fmt lint determinism fuzz compose-config
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -13,6 +13,9 @@ run: ## Run everything on this machine and play the demo (Ctrl-C stops it)
 test: ## Run all tests with the race detector, on a real PostgreSQL and a real Temporal server
 	go run ./cmd/paylatch prepare
 	go test -race -timeout 30m ./...
+
+chaos: ## Kill processes and servers under load, then compare the books with what was sent (FOR=10m, SEED=42)
+	go run ./cmd/paylatch chaos $(if $(FOR),--for $(FOR)) $(if $(SEED),--seed $(SEED))
 
 check: fmt lint determinism ## Check formatting, vet, lint and the determinism of the workflows
 
