@@ -32,7 +32,7 @@ func (c *chaosCommand) Validate() error {
 	if c.For < 10*time.Second || c.For > 24*time.Hour || c.Rate < 0.1 || c.Rate > 100 {
 		return errors.New("--for is 10s to 24h and --rate 0.1 to 100")
 	}
-	return planFlags{c.RedriveAfter}.Validate()
+	return planFlags{c.RedriveAfter}.valid()
 }
 
 func (c *chaosCommand) Run(ctx context.Context) error {

@@ -26,9 +26,14 @@ func TestChaosRefusesWhatItCannotPlay(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineOfTheRedriveHasBounds(t *testing.T) {
+func TestFlagsThatNoProcessCouldKeepAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"serve", "worker"} {
-		require.Contains(t, failure(t, command, "--redrive-after", "61s"), "--redrive-after is 5s to 1m0s")
+	for _, c := range []struct{ want, command, flag, value string }{
+		{"--redrive-after is 5s to 1m0s", "serve", "--redrive-after", "61s"},
+		{"--redrive-after is 5s to 1m0s", "worker", "--redrive-after", "4s"},
+		{"--idempotency-ttl is at least 1m0s", "serve", "--idempotency-ttl", "1s"},
+		{"--rate-limit is 0 or above", "serve", "--rate-burst", "0"},
+	} {
+		require.Contains(t, failure(t, c.command, c.flag, c.value), c.want)
 	}
 }

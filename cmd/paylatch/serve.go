@@ -30,6 +30,9 @@ type serveCommand struct {
 	TemporalUI string `help:"Base URL of the Temporal UI, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
 }
 
+// Validate is the command's own: of two embedded ones neither would be called.
+func (c *serveCommand) Validate() error { return errors.Join(c.planFlags.valid(), c.callerFlags.valid()) }
+
 func (c *serveCommand) Run(ctx context.Context) error {
 	log := c.logger()
 	dev, err := c.dev()
@@ -100,8 +103,8 @@ type callerFlags struct {
 	IdempotencyTTL time.Duration `help:"How long the answer to a request with an idempotency key is kept; at least 1m." name:"idempotency-ttl" default:"24h" env:"PAYLATCH_IDEMPOTENCY_TTL"`
 }
 
-// Validate refuses what no caller could expect.
-func (f callerFlags) Validate() error {
+// valid refuses what no caller could expect.
+func (f callerFlags) valid() error {
 	if f.IdempotencyTTL < idempotency.MinTTL {
 		return fmt.Errorf("--idempotency-ttl is at least %s", idempotency.MinTTL)
 	}

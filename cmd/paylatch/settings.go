@@ -107,8 +107,8 @@ type planFlags struct {
 	RedriveAfter time.Duration `help:"How long an event or a transfer may rest before the re-drive takes it, 5s to 60s: the same for serve and worker." default:"60s" env:"PAYLATCH_REDRIVE_AFTER" placeholder:"DURATION"`
 }
 
-// Validate keeps the deadline between a hand-over's own retry and what verify calls a fault.
-func (f planFlags) Validate() error {
+// valid keeps the deadline between a hand-over's own retry and what verify calls a fault.
+func (f planFlags) valid() error {
 	if f.RedriveAfter < payment.DefaultPlan.Retry || f.RedriveAfter > payment.DefaultPlan.Received {
 		return fmt.Errorf("--redrive-after is %s to %s", payment.DefaultPlan.Retry, payment.DefaultPlan.Received)
 	}

@@ -26,6 +26,9 @@ type workerCommand struct {
 	Ops    string `help:"Address for /healthz and /metrics of this worker; none without." env:"PAYLATCH_OPS" placeholder:"ADDRESS"`
 }
 
+// Validate implements kong's check of flags.
+func (c *workerCommand) Validate() error { return c.planFlags.valid() }
+
 func (c *workerCommand) Run(ctx context.Context) error {
 	log := c.logger()
 	queues, err := worker.ParseQueues(c.Queues)
