@@ -29,8 +29,8 @@ var (
 // Verify checks the signature first and the time after it, so that the answer about the time is given to Alipay alone.
 //
 // What is signed are the parameters without sign and sign_type, decoded from percent-encoding and from nothing else, sorted
-// and joined. Alipay's own libraries disagree whether empty ones belong to it, so both readings are tried; a signature that
-// holds under either was made by Alipay over these very parameters.
+// and joined. Alipay's own libraries disagree whether empty ones belong to it, so both readings are tried. A signature that
+// holds under either was made by Alipay over these very parameters, but for empty ones, which say nothing to [account.Parse].
 func (a *account) Verify(n channel.Notification) error {
 	f, err := parseForm(n.Body)
 	switch {

@@ -63,6 +63,18 @@ func TestEmptyParametersMayBelongToTheSignedTextOrNot(t *testing.T) {
 	}
 }
 
+func TestAnEmptyParameterThatNobodySignedSaysNothing(t *testing.T) {
+	t.Parallel()
+	account := open(t)
+	sealed := rsa2(alipayKey()).seal(t, notice(nil), now)
+	want := readOne(t, account, sealed)
+	for _, name := range []string{"refund_fee", "out_biz_no", "gmt_refund", "gmt_close", "trans_currency", "msg_method", "seller_email", "anything"} {
+		more := append(bytes.Clone(sealed), "&"+name+"="...)
+		require.NoError(t, verify(account, more, now))
+		require.Equal(t, want, readOne(t, account, more), name)
+	}
+}
+
 func TestAParameterThatStandsTwiceIsRefusedThoughTheSignatureHolds(t *testing.T) {
 	t.Parallel()
 	account := open(t)

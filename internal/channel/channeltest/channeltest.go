@@ -116,13 +116,14 @@ func Run(t *testing.T, h Harness) {
 	})
 
 	t.Run("a body changed by one byte is refused", func(t *testing.T) {
-		header, body := h.send(t, 0, body, now)
-		for _, at := range []int{0, len(body) / 2, len(body) - 1} {
-			tampered := bytes.Clone(body)
+		header, sent := h.send(t, 0, body, now)
+		// In a form some bytes are not signed, such as those of the signature's own name: the middle is that of what is.
+		for _, at := range []int{0, len(body) / 2, len(sent) - 1} {
+			tampered := bytes.Clone(sent)
 			tampered[at] ^= 1
 			refused(t, verify(header, tampered, now))
 		}
-		refused(t, verify(header, append(bytes.Clone(body), ' '), now))
+		refused(t, verify(header, append(bytes.Clone(sent), ' '), now))
 	})
 
 	t.Run("a wrong key is refused", func(t *testing.T) {
