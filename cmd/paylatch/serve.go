@@ -31,7 +31,9 @@ type serveCommand struct {
 }
 
 // Validate is the command's own: of two embedded ones neither would be called.
-func (c *serveCommand) Validate() error { return errors.Join(c.planFlags.valid(), c.callerFlags.valid()) }
+func (c *serveCommand) Validate() error {
+	return errors.Join(c.planFlags.valid(), c.callerFlags.valid())
+}
 
 func (c *serveCommand) Run(ctx context.Context) error {
 	log := c.logger()

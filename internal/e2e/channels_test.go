@@ -226,7 +226,9 @@ func TestAnOrderIsClosedAtTheChannelBeforeItIsClosedHere(t *testing.T) {
 		if s.sim.Name() == "alipay" {
 			// It knows a trade only once its code was scanned, and the code stays good for its time: money that comes so is late.
 			require.NoError(t, s.sim.Pay("by-merchant"))
-			require.Eventually(t, func() bool { return len(s.credits("by-merchant")) == 1 && s.credits("by-merchant")[0].State == payment.Done }, 30*time.Second, 20*time.Millisecond)
+			require.Eventually(t, func() bool {
+				return len(s.credits("by-merchant")) == 1 && s.credits("by-merchant")[0].State == payment.Done
+			}, 30*time.Second, 20*time.Millisecond)
 			require.Equal(t, payment.LatePayment, *s.credits("by-merchant")[0].Outcome)
 			require.Equal(t, 9900, s.Balance(t, "suspense"))
 		} else {
