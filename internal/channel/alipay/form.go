@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +25,10 @@ var (
 	errTooMany   = errors.New("it has more parameters than any message of Alipay's")
 )
 
+// namePattern is what Alipay calls a parameter. An empty parameter may not be signed, so that anybody can add one: its name must
+// not be able to say anything, such as the answer of a query in JSON.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
 // parseForm reads a body. A parameter that stands twice is refused: two readers could take different ones.
 func parseForm(body []byte) (form, error) {
 	f := form{}
@@ -34,7 +39,7 @@ func parseForm(body []byte) (form, error) {
 		name, value, _ := strings.Cut(part, "=")
 		name, errName := url.QueryUnescape(name)
 		value, errValue := url.QueryUnescape(value)
-		if errName != nil || errValue != nil {
+		if errName != nil || errValue != nil || !namePattern.MatchString(name) {
 			return nil, errMalformed
 		}
 		if _, twice := f[name]; twice {
@@ -57,6 +62,23 @@ func (f form) text(keepEmpty bool, without ...string) []byte {
 		}
 	}
 	return []byte(strings.Join(pairs, "&"))
+}
+
+// facts are the parameters that something is booked by.
+var facts = []string{"app_id", "notify_time", "out_trade_no", "seller_id", "seller_email", "total_amount", "trade_no", "trade_status", "trans_currency"}
+
+// cutAnew tells whether a value holds what would be one of the facts, had the signed text been cut elsewhere. The text joins
+// parameters without escaping, so that what a payer wrote into a title could pass for parameters and the true ones for a part
+// of some value; no genuine value looks like that.
+func (f form) cutAnew() bool {
+	for _, value := range f {
+		for _, name := range facts {
+			if strings.Contains(value, "&"+name+"=") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // charsets that a message may name. GBK holds GB2312; GB18030 holds both.

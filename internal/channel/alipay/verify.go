@@ -23,6 +23,8 @@ var (
 	errNotASign    = &channel.Refusal{Status: http.StatusBadRequest, Code: "signature_malformed", Detail: "the parameter sign is not base64"}
 	errWeak        = &channel.Refusal{Status: http.StatusUnauthorized, Code: "signature_weak", Detail: "sign_type is weaker than the account's"}
 	errUnknownType = &channel.Refusal{Status: http.StatusBadRequest, Code: "signature_type_unknown", Detail: "sign_type is neither RSA2 nor RSA"}
+	errCutAnew     = &channel.Refusal{Status: http.StatusBadRequest, Code: "parameter_ambiguous", Detail: "a parameter holds another one"}
+	errNotANotice  = &channel.Refusal{Status: http.StatusUnauthorized, Code: "not_a_notice", Detail: "the parameters are signed, but are no notice: they have no notify_time"}
 	errNotifyTime  = &channel.Refusal{Status: http.StatusBadRequest, Code: "timestamp_malformed", Detail: "notify_time is not a time as Alipay writes it"}
 )
 
@@ -31,6 +33,9 @@ var (
 // What is signed are the parameters without sign and sign_type, decoded from percent-encoding and from nothing else, sorted
 // and joined. Alipay's own libraries disagree whether empty ones belong to it, so both readings are tried. A signature that
 // holds under either was made by Alipay over these very parameters, but for empty ones, which say nothing to [account.Parse].
+//
+// Alipay signs other parameters in the same way: those by which it sends the payer's browser back to the shop, which every
+// payer can read. They have no notify_time and are no notice.
 func (a *account) Verify(n channel.Notification) error {
 	f, err := parseForm(n.Body)
 	switch {
@@ -40,6 +45,8 @@ func (a *account) Verify(n channel.Notification) error {
 		return errNotAForm
 	case f["sign"] == "":
 		return errNoSign
+	case f.cutAnew():
+		return errCutAnew
 	}
 	hash, err := a.noticeHash(f["sign_type"])
 	if err != nil {
@@ -52,8 +59,11 @@ func (a *account) Verify(n channel.Notification) error {
 	if !a.signed(hash, f.text(true, "sign", "sign_type"), signature) && !a.signed(hash, f.text(false, "sign", "sign_type"), signature) {
 		return channel.ErrBadSignature
 	}
+	if f["notify_time"] == "" && f["msg_method"] != "" {
+		return nil // a message of the platform's, which nothing is read from
+	}
 	if f["notify_time"] == "" {
-		return nil
+		return errNotANotice
 	}
 	sent, err := time.ParseInLocation(timeLayout, f["notify_time"], shanghai)
 	if err != nil {

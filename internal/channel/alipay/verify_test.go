@@ -97,7 +97,7 @@ func TestWhatIsNoFormOfAlipaysIsAPlainRefusal(t *testing.T) {
 	for name, c := range map[string]struct{ body, code string }{
 		"nothing":             {"", "signature_missing"},
 		"no sign":             {string(notice(nil)), "signature_missing"},
-		"JSON":                {`{"alipay_trade_query_response":{"code":"10000"},"sign":"x"}`, "signature_missing"},
+		"JSON":                {`{"alipay_trade_query_response":{"code":"10000"},"sign":"x"}`, "body_malformed"},
 		"a broken escape":     {"a=%2&sign=x", "body_malformed"},
 		"no hexadecimals":     {"a=%zz&sign=x", "body_malformed"},
 		"very many":           {many.String() + "sign=x", "body_malformed"},
@@ -161,8 +161,9 @@ func TestTheTimeIsJudgedAfterTheSignatureAndInShanghai(t *testing.T) {
 
 	// 16:00 in Shanghai is 8:00 UTC.
 	require.NoError(t, verify(account, rsa2(alipayKey()).sealAsIs(t, notice(map[string]string{"notify_time": "2026-03-01 16:00:00"})), now))
-	require.NoError(t, verify(account, rsa2(alipayKey()).sealAsIs(t, notice(map[string]string{"notify_time": "-"})), now), "a message without a time is judged by its signature")
-	require.NoError(t, verify(account, rsa2(alipayKey()).sealAsIs(t, notice(map[string]string{"notify_time": ""})), now))
+	for _, none := range []string{"-", ""} {
+		requireRefusal(t, verify(account, rsa2(alipayKey()).sealAsIs(t, notice(map[string]string{"notify_time": none})), now), 401, "not_a_notice")
+	}
 	requireRefusal(t, verify(account, rsa2(alipayKey()).sealAsIs(t, notice(map[string]string{"notify_time": "1772352000"})), now), 400, "timestamp_malformed")
 }
 

@@ -5,6 +5,7 @@ package channeltest
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -169,14 +170,16 @@ func Run(t *testing.T, h Harness) {
 	})
 
 	t.Run("authentic bodies that say nothing usable are unusable, never a panic and never an event", func(t *testing.T) {
+		junk := map[string][]byte{
+			"empty":    {},
+			"not JSON": []byte("<xml/>"),
+			"null":     []byte("null"),
+			"list":     []byte("[]"),
+			"deep":     bytes.Repeat([]byte("["), 100_000),
+			"binary":   {0, 1, 2, 255},
+			"huge":     append(append([]byte(`{"a":"`), bytes.Repeat([]byte("x"), 1<<20)...), '"', '}'),
+		}
 		bodies := map[string][]byte{
-			"empty":      {},
-			"not JSON":   []byte("<xml/>"),
-			"null":       []byte("null"),
-			"list":       []byte("[]"),
-			"deep":       bytes.Repeat([]byte("["), 100_000),
-			"binary":     {0, 1, 2, 255},
-			"huge":       append(append([]byte(`{"a":"`), bytes.Repeat([]byte("x"), 1<<20)...), '"', '}'),
 			"NUL in id":  h.Success(t, Payment{"a\x00b", "order-1", 1, "CNY"}),
 			"long id":    h.Success(t, Payment{strings.Repeat("7", 129), "order-1", 1, "CNY"}),
 			"long order": h.Success(t, Payment{"7", strings.Repeat("o", 129), 1, "CNY"}),
@@ -188,12 +191,16 @@ func Run(t *testing.T, h Harness) {
 		if !h.OneCurrency {
 			bodies["no currency"] = h.Success(t, Payment{"7", "order-1", 1, ""})
 		}
-		for name, body := range h.Unusable {
-			bodies[name] = body
-		}
+		maps.Copy(bodies, h.Unusable)
+		maps.Copy(bodies, junk)
 		for name, body := range bodies {
 			header, body := h.send(t, 0, body, now)
-			require.NoError(t, verify(header, body, now), name)
+			// Where the signature stands in the body, what has not the body's form may be refused for it.
+			if err := verify(header, body, now); err != nil && h.Seal != nil && junk[name] != nil {
+				refused(t, err)
+			} else {
+				require.NoError(t, err, name)
+			}
 			events, err := channel.Read(account, body)
 			var unusable *channel.Unusable
 			require.ErrorAs(t, err, &unusable, name)
