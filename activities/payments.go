@@ -29,5 +29,7 @@ func (p *Payments) ApplyEvent(ctx context.Context, eventID int64) (workflows.App
 		EventState:   string(applied.EventState),
 		Outcome:      string(applied.Outcome),
 		PaymentState: string(applied.PaymentState),
+		Matter:       applied.Matter,
+		Ask:          applied.Ask,
 	}, nil
 }

@@ -134,12 +134,14 @@ func TestWhatBelongsToAnotherTenantDoesNotExist(t *testing.T) {
 	f.account(t, "a", 500)
 	f.put(t, "book", 5)
 	_, key := f.issue(t, tenant.Read)
+	f.call(t, "POST", "/v1/payments/o/refunds", refundBody("r", 1)).is(t, 201)
 	mine := map[string]string{
 		"/v1/payments/{out_trade_no}": "o",
 		"/v1/events/{id}":             fmt.Sprint(f.call(t, "GET", "/v1/events?state=PARKED", "").items(t, "id")[0]),
 		"/v1/accounts/{code}":         "channel:standard:" + f.Account.Name,
 		"/v1/transfers/{id}":          fmt.Sprint(f.transfer(t, "k", move("a", "merchant", 1)).is(t, 201).fields(t)["id"]),
 		"/v1/stock/{sku}":             "book",
+		"/v1/refunds/{out_refund_no}": "r",
 		"/v1/shares/{out_order_no}":   fmt.Sprint(f.call(t, "POST", "/v1/payments/o/shares", `{"out_order_no":"mine","receivers":[{"account":"r","amount":1}]}`).is(t, 201).fields(t)["out_order_no"]),
 		"/v1/api_keys/{id}":           fmt.Sprint(key.ID),
 	}
@@ -161,7 +163,7 @@ func TestWhatBelongsToAnotherTenantDoesNotExist(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, checked, 13)
 
-	for _, list := range []string{"/v1/payments", "/v1/payments?state=SHIPPED", "/v1/payments?channel=standard", "/v1/events", "/v1/events?out_trade_no=o", "/v1/accounts/merchant/entries", "/v1/shares"} {
+	for _, list := range []string{"/v1/payments", "/v1/payments?state=SHIPPED", "/v1/payments?channel=standard", "/v1/events", "/v1/events?out_trade_no=o", "/v1/accounts/merchant/entries", "/v1/shares", "/v1/refunds", "/v1/refunds?out_trade_no=o"} {
 		require.Equal(t, map[string]any{"items": []any{}}, f.callAs(t, other, "GET", list, "").is(t, 200).fields(t), list)
 	}
 	require.Equal(t, "0", fmt.Sprint(f.callAs(t, other, "GET", "/v1/accounts/merchant", "").fields(t)["balance"]))

@@ -224,13 +224,15 @@ func TestAPathThatNamesNothingIs404(t *testing.T) {
 	codes := map[string]string{
 		"/v1/payments": "payment_not_found", "/v1/events": "event_not_found", "/v1/accounts": "account_not_found",
 		"/v1/transfers": "transfer_not_found", "/v1/stock": "sku_not_found", "/v1/shares": "share_not_found", "/v1/api_keys": "api_key_not_found",
+		"/v1/refunds": "refund_not_found",
 	}
 	values := map[string][]string{
-		"out_trade_no": {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'", "%25"},
-		"out_order_no": {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'", "%25"},
-		"id":           {"0", "-1", "abc", "1.0", "1e3", "99999999999999999999", "9223372036854775807", "%00", "%FF", "0x1", "1_0"},
-		"code":         {"none", "%00", "%FF", "MERCHANT", strings.Repeat("a", 200), "%E8%AE%A2", "-"},
-		"sku":          {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'"},
+		"out_trade_no":  {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'", "%25"},
+		"out_refund_no": {"none", "%00", "a%00b", "%FF", "a%20b", strings.Repeat("o", 65), "'"},
+		"out_order_no":  {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'", "%25"},
+		"id":            {"0", "-1", "abc", "1.0", "1e3", "99999999999999999999", "9223372036854775807", "%00", "%FF", "0x1", "1_0"},
+		"code":          {"none", "%00", "%FF", "MERCHANT", strings.Repeat("a", 200), "%E8%AE%A2", "-"},
+		"sku":           {"none", "%00", "a%00b", "%FF", "%E8%AE%A2", "a%20b", strings.Repeat("o", 65), strings.Repeat("o", 5000), "'"},
 	}
 	for _, o := range operations() {
 		name := strings.Trim(parameterPattern.FindString(o.Path), "{}")

@@ -132,18 +132,12 @@ func (s *server) exitEvent(exit func(ctx context.Context, tenantID string, id in
 			s.fail(c, err)
 			return
 		}
-		var body struct {
-			Reason string `json:"reason"`
-		}
-		if err := readJSON(c, &body, false); err != nil {
+		reason, err := readReason(c)
+		if err != nil {
 			s.fail(c, err)
 			return
 		}
-		if reason := strings.TrimSpace(body.Reason); reason == "" || utf8.RuneCountInString(reason) > maxReason || strings.ContainsRune(reason, 0) {
-			s.fail(c, badRequest("reason_invalid", "reason must say why, in 1 to 500 characters"))
-			return
-		}
-		e, err := exit(c.Request.Context(), who(c).TenantID, id, strings.TrimSpace(body.Reason), func(tx pgx.Tx, after payment.Event) error {
+		e, err := exit(c.Request.Context(), who(c).TenantID, id, reason, func(tx pgx.Tx, after payment.Event) error {
 			// An event leaves once: a repeat would find it gone, and not that it was this request that took it out.
 			return complete(c.Request.Context(), tx, http.StatusOK, newEventBody(after))
 		})
@@ -153,4 +147,19 @@ func (s *server) exitEvent(exit func(ctx context.Context, tenantID string, id in
 		}
 		c.JSON(http.StatusOK, newEventBody(e))
 	}
+}
+
+// readReason reads the reason that every exit wants.
+func readReason(c *gin.Context) (string, error) {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := readJSON(c, &body, false); err != nil {
+		return "", err
+	}
+	reason := strings.TrimSpace(body.Reason)
+	if reason == "" || utf8.RuneCountInString(reason) > maxReason || strings.ContainsRune(reason, 0) {
+		return "", badRequest("reason_invalid", "reason must say why, in 1 to 500 characters")
+	}
+	return reason, nil
 }

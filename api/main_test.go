@@ -55,11 +55,11 @@ func openFace(t *testing.T, driver testhouse.Driver) *face {
 	core, logs := observer.New(zapcore.DebugLevel)
 	log := zap.New(core)
 	f := &face{House: testhouse.New(t, driver), Logs: logs}
-	f.Books = payment.NewBooks(f.Engine, log, f.Matters...)
-	f.Entry = payment.NewEntry(f.Engine, f.Accounts, driver, log, payment.DefaultPlan, f.Clock.Now, f.Matters...)
+	f.Log = log
+	f.Open(t, driver)
 	srv := httptest.NewServer(api.Handler(api.Config{
 		Orders: f.Orders, Entry: f.Entry, Books: f.Books, Accounts: f.Accounts, API: f.API, Engine: f.Engine,
-		Acquiring: f.Acquiring, Shares: f.Shares, Transfers: f.Transfers, AwaitTransfer: f.awaitTransfer, Group: f.group(t),
+		Acquiring: f.Acquiring, Shares: f.Shares, Refunds: f.Refunds, Transfers: f.Transfers, AwaitTransfer: f.awaitTransfer, Group: f.group(t),
 		DatabaseReady: func(ctx context.Context) error {
 			if away := f.databaseAway.Load(); away != nil {
 				return *away

@@ -21,6 +21,7 @@ import (
 	"github.com/paylatch/paylatch/api"
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
 )
@@ -128,6 +129,8 @@ func TestWordsOfTheSchemasAreThoseOfTheCode(t *testing.T) {
 	event := schemaOf("Event")["properties"].(object)
 	require.ElementsMatch(t, constants(t, "../internal/payment", "Outcome"), words(event["outcome"]))
 	require.ElementsMatch(t, constants(t, "../internal/channel", "Kind"), words(event["kind"]))
+	require.ElementsMatch(t, texts(refund.States()), words(schemaOf("RefundState")))
+	require.ElementsMatch(t, constants(t, "../internal/refund", "Origin"), words(at(schemaOf("Refund"), "properties", "origin")))
 	require.ElementsMatch(t, constants(t, "../internal/transfer", "State"), words(schemaOf("TransferState")))
 	require.ElementsMatch(t, constants(t, "../internal/transfer", "Mode"), words(schemaOf("TransferMode")))
 	require.ElementsMatch(t, []string{transfer.LedgerLeg, transfer.StockLeg, transfer.HTTPLeg}, words(at(schemaOf("Participant"), "properties", "type")))

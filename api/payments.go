@@ -166,6 +166,7 @@ type paymentBody struct {
 	RedemptionCode *string         `json:"redemption_code,omitempty"`
 	RefundState    string          `json:"refund_state"`
 	RefundedAmount int64           `json:"refunded_amount"`
+	RefundPending  int64           `json:"refund_pending"`
 	CloseReason    *string         `json:"close_reason,omitempty"`
 	CreatedAt      time.Time       `json:"created_at"`
 	ExpiresAt      time.Time       `json:"expires_at"`
@@ -196,7 +197,7 @@ func (s *server) paymentBody(p payment.Payment) paymentBody {
 		OutTradeNo: p.OutTradeNo, State: p.State, Amount: p.Amount, Currency: p.Currency, Description: p.Description,
 		Channel: p.Channel, Account: p.Account, Method: p.Method, Metadata: p.Metadata,
 		Items: p.Items, RedemptionCode: p.RedemptionCode,
-		RefundState: p.RefundState, RefundedAmount: p.RefundedAmount, CloseReason: p.CloseReason,
+		RefundState: p.RefundState, RefundedAmount: p.RefundedAmount, RefundPending: p.RefundPending, CloseReason: p.CloseReason,
 		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt, ShippedAt: p.ShippedAt,
 		CompletedAt: p.CompletedAt, ClosedAt: p.ClosedAt,
 		PrepayState: p.PrepayState, PrepayFailure: p.PrepayFailure, ChannelData: p.ChannelData, ProfitSharing: p.SharingPlan, CloseRequestedAt: p.CloseRequestedAt,

@@ -11,9 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/stock"
 	"github.com/paylatch/paylatch/internal/tenant"
@@ -53,6 +55,15 @@ var known = []struct {
 	{payment.ErrNotParked, http.StatusConflict, "event_not_parked"},
 	{payment.ErrNothingToBook, http.StatusConflict, "nothing_to_book"},
 	{payment.ErrAlreadyBooked, http.StatusConflict, "already_booked"},
+	{refund.ErrNotFound, http.StatusNotFound, "refund_not_found"},
+	{refund.ErrPaymentNotFound, http.StatusNotFound, "payment_not_found"},
+	{refund.ErrNumberReused, http.StatusUnprocessableEntity, "out_refund_no_reused"},
+	{refund.ErrExceeds, http.StatusConflict, "refund_exceeds_captured"},
+	{refund.ErrNotPaid, http.StatusConflict, "payment_not_paid"},
+	{refund.ErrNotInSuspense, http.StatusConflict, "not_in_suspense"},
+	{refund.ErrRefundedAlready, http.StatusConflict, "refunded_already"},
+	{refund.ErrEnded, http.StatusConflict, "refund_ended"},
+	{channel.ErrUnsupported, http.StatusConflict, "channel_cannot_be_asked"},
 	{ledger.ErrNoAccount, http.StatusNotFound, "account_not_found"},
 	{ledger.ErrOutOfRange, http.StatusUnprocessableEntity, "amount_out_of_range"},
 	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_funds"},

@@ -21,6 +21,7 @@ import (
 	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/transfer"
@@ -37,6 +38,8 @@ type Config struct {
 	Prepay    func(ctx context.Context, o acquiring.Ref) error
 	// Shares divides payments.
 	Shares *share.Service
+	// Refunds pays back.
+	Refunds *refund.Service
 	// Transfers carries transfers out; AwaitTransfer waits for a flow's end, or its context's.
 	Transfers     *transfer.Service
 	AwaitTransfer func(ctx context.Context, t transfer.Transfer) error
@@ -126,11 +129,16 @@ func (s *server) merchantRoutes() []route {
 		{get, "/shares", tenant.Read, s.listShares},
 		{get, "/shares/:out_order_no", tenant.Read, s.getShare},
 		{post, "/shares/:out_order_no/retry", tenant.Write, s.retryShare},
+		{post, "/payments/:out_trade_no/refunds", tenant.Refund, s.createRefund},
+		{get, "/refunds", tenant.Read, s.listRefunds},
+		{get, "/refunds/:out_refund_no", tenant.Read, s.getRefund},
+		{post, "/refunds/:out_refund_no/retry", tenant.Refund, s.retryRefund},
 		{get, "/events", tenant.Read, s.listEvents},
 		{get, "/events/:id", tenant.Read, s.getEvent},
 		{post, "/events/:id/replay", tenant.Admin, s.replayEvent},
 		{post, "/events/:id/suspense", tenant.Admin, s.exitEvent(s.Books.BookToSuspense)},
 		{post, "/events/:id/reject", tenant.Admin, s.exitEvent(s.Books.Reject)},
+		{post, "/events/:id/refund", tenant.Admin, s.returnMoney},
 		{post, "/accounts", tenant.Write, s.createAccount},
 		{get, "/accounts/:code", tenant.Read, s.getAccount},
 		{get, "/accounts/:code/entries", tenant.Read, s.listEntries},

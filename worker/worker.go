@@ -17,6 +17,7 @@ import (
 	"github.com/paylatch/paylatch/activities"
 	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/transfer"
 	"github.com/paylatch/paylatch/workflows"
@@ -54,6 +55,7 @@ type Activities struct {
 	Transfers *transfer.Service
 	Acquiring *acquiring.Service
 	Shares    *share.Service
+	Refunds   *refund.Service
 	Log       *zap.Logger
 }
 
@@ -146,11 +148,14 @@ func Register(w worker.Registry, queue string, serves Activities) {
 	transfers := &activities.Transfers{Service: serves.Transfers, Log: serves.Log}
 	shares := &activities.Shares{Service: serves.Shares}
 	asking := &activities.Acquiring{Service: serves.Acquiring, Log: serves.Log}
+	refunds := &activities.Refunds{Service: serves.Refunds, Log: serves.Log}
 	switch {
 	case workflows.IsChannelQueue(queue):
 		w.RegisterActivityWithOptions(asking.Prepay, named(workflows.PrepayActivity))
 		w.RegisterActivityWithOptions(asking.Inquire, named(workflows.InquireActivity))
 		w.RegisterActivityWithOptions(shares.Call, named(workflows.ShareCallActivity))
+		w.RegisterActivityWithOptions(refunds.Advance, named(workflows.RefundAdvanceActivity))
+		w.RegisterActivityWithOptions(refunds.AskAbout, named(workflows.AskAboutActivity))
 		return
 	case queue == workflows.ParticipantsQueue:
 		w.RegisterActivityWithOptions(transfers.Call, named(workflows.ParticipantActivity))
@@ -167,6 +172,8 @@ func Register(w worker.Registry, queue string, serves Activities) {
 	w.RegisterActivityWithOptions(transfers.Settle, named(workflows.TransferSettleActivity))
 	w.RegisterActivityWithOptions(transfers.End, named(workflows.TransferEndActivity))
 	w.RegisterActivityWithOptions(shares.Look, named(workflows.ShareLookActivity))
+	w.RegisterActivityWithOptions(refunds.Look, named(workflows.RefundLookActivity))
+	w.RegisterActivityWithOptions(refunds.Unknown, named(workflows.RefundUnknownActivity))
 }
 
 // Flows lists the workflows by the names that histories hold.
@@ -179,5 +186,6 @@ func Flows() map[string]any {
 		workflows.InquiryWorkflow:  workflows.Inquiry,
 
 		workflows.ProfitShareWorkflow: workflows.ProfitShare,
+		workflows.RefundWorkflow:      workflows.Refund,
 	}
 }

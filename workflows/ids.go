@@ -30,6 +30,11 @@ func EventID(accountID int64, eventKey string) string {
 	return bounded("event/" + strconv.FormatInt(accountID, 10) + "/" + eventKey)
 }
 
+// RefundID is the idempotency key of a refund's flow.
+func RefundID(tenant, outRefundNo string) string {
+	return bounded("refund/" + tenant + "/" + outRefundNo)
+}
+
 // TransferID is the idempotency key of a transfer's flow. gid is the transfer's name in the database, tenant included.
 func TransferID(gid string) string { return bounded(gid) }
 

@@ -31,9 +31,10 @@ func Payment(ctx workflow.Context, in PaymentInput) (PaymentResult, error) {
 	return result, workflow.UpsertTypedSearchAttributes(ctx, StateAttribute.ValueSet(result.State))
 }
 
-// Event books one event whose order's flow has ended: a second payment, or a late one.
+// Event books one event that has no flow of its order or matter to go to: a second payment, a late one, a word about a refund
+// that has ended.
 func Event(ctx workflow.Context, in EventInput) (Applied, error) {
-	applied, err := apply(ctx, in.EventID)
+	applied, err := book(ctx, in.EventID)
 	if err != nil {
 		return applied, err
 	}

@@ -13,6 +13,32 @@ func apply(ctx workflow.Context, eventID int64) (Applied, error) {
 	return step[Applied](ctx, fmt.Sprintf("book event %d", eventID), ApplyEventActivity, eventID)
 }
 
+// book books an event that its channel may have to be asked about first, and whatever the channel answers. It goes on for as
+// long as the channel gives no answer: the event stays where it is, and is driven again should the flow be lost.
+func book(ctx workflow.Context, eventID int64) (Applied, error) {
+	for {
+		applied, err := apply(ctx, eventID)
+		if err != nil || applied.Ask == "" {
+			return applied, err
+		}
+		call := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			TaskQueue:           ChannelQueue(applied.Ask),
+			StartToCloseTimeout: channelTimeout,
+			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Minute},
+			Summary:             fmt.Sprintf("ask about event %d", eventID),
+		})
+		var answers []int64
+		if err := workflow.ExecuteActivity(call, AskAboutActivity, eventID).Get(ctx, &answers); err != nil {
+			return applied, err
+		}
+		for _, id := range answers {
+			if _, err := apply(ctx, id); err != nil {
+				return applied, err
+			}
+		}
+	}
+}
+
 // step runs a short database step. It may run twice (a signal that comes during the last workflow task drops the task's
 // results): its transaction is idempotent, so the second run answers what the first recorded.
 func step[Result any](ctx workflow.Context, summary, activity string, input any) (result Result, err error) {

@@ -21,12 +21,14 @@ const (
 	InquiryWorkflow  = "Inquiry"
 	// ProfitShareWorkflow divides a payment among receivers.
 	ProfitShareWorkflow = "ProfitShare"
+	RefundWorkflow      = "Refund"
 
 	// WakeSignal tells a payment's flow of an event that is stored and waits to be booked.
 	WakeSignal = "wake"
 
-	// ApplyEventActivity books one event.
+	// ApplyEventActivity books one event. AskAboutActivity asks the channel what one is about that cannot be booked on its word.
 	ApplyEventActivity = "apply_event"
+	AskAboutActivity   = "ask_about_event"
 	// The steps of a transfer in the database: try, decide, and confirm or cancel; settle is the last two at once.
 	TransferTryActivity    = "transfer_try"
 	TransferDecideActivity = "transfer_decide"
@@ -40,6 +42,10 @@ const (
 	// ShareLookActivity says where a sharing stands; ShareCallActivity tells the channel of it, or asks.
 	ShareLookActivity = "share_look"
 	ShareCallActivity = "share_call"
+	// The steps of a refund: look reads its row, advance calls its channel or asks it, unknown records that nobody knows.
+	RefundLookActivity    = "refund_look"
+	RefundAdvanceActivity = "refund_advance"
+	RefundUnknownActivity = "refund_unknown"
 )
 
 // Task queues, scaled apart.
@@ -107,6 +113,10 @@ type Applied struct {
 	EventState   string `json:"event_state"`
 	Outcome      string `json:"outcome"`
 	PaymentState string `json:"payment_state"`
+	// Matter is the state in which the event left a refund or a sharing.
+	Matter string `json:"matter,omitempty"`
+	// Ask names the channel that must be asked before the event can be booked.
+	Ask string `json:"ask,omitempty"`
 }
 
 // paymentPending is the state of an order before its first event is booked.

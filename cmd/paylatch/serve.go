@@ -124,6 +124,7 @@ func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, callers callerFl
 		Accounts:       h.accounts,
 		Acquiring:      h.acquiring,
 		Shares:         h.shares,
+		Refunds:        h.refunds,
 		Prepay:         h.starter.Prepay,
 		Transfers:      h.transfers,
 		AwaitTransfer:  h.starter.AwaitTransfer,

@@ -20,6 +20,7 @@ import (
 	"github.com/paylatch/paylatch/internal/engine"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
@@ -151,6 +152,7 @@ type house struct {
 	transfers *transfer.Service
 	acquiring *acquiring.Service
 	shares    *share.Service
+	refunds   *refund.Service
 	starter   *start.Starter
 	group     *ledger.Group
 	temporal  client.Client
@@ -174,7 +176,7 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 	}
 	accounts := tenant.NewAccounts(engineDB, registry.All(), c.box)
 	starter := start.New(temporal)
-	matters := []payment.Matter{share.NewMatter(nil)}
+	matters := []payment.Matter{share.NewMatter(nil), refund.NewMatter(accounts, nil)}
 	entry := payment.NewEntry(engineDB, accounts, starter, c.log, c.plan, nil, matters...)
 	books := payment.NewBooks(engineDB, c.log, matters...)
 	return &house{
@@ -184,6 +186,9 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 		books:    books,
 		acquiring: acquiring.New(acquiring.Config{
 			Pool: engineDB, Accounts: accounts, Entry: entry, Books: books, Driver: starter, PublicURL: c.publicURL, Log: c.log,
+		}),
+		refunds: refund.New(refund.Config{
+			Pool: engineDB, Accounts: accounts, Entry: entry, Driver: starter, PublicURL: c.publicURL, Log: c.log,
 		}),
 		shares:    share.NewService(engineDB, accounts, entry, starter, c.log, nil),
 		transfers: transfer.NewService(engineDB, c.box, starter, c.log, nil).RedriveAfter(c.plan.Received),

@@ -17,8 +17,9 @@ import (
 )
 
 type tenantCommand struct {
-	Add tenantAdd        `cmd:"" help:"Add a tenant and print its API key, this once, alone on the last line."`
-	Key tenantKeyCommand `cmd:"" help:"Manage a tenant's API keys."`
+	Add    tenantAdd        `cmd:"" help:"Add a tenant and print its API key, this once, alone on the last line."`
+	Key    tenantKeyCommand `cmd:"" help:"Manage a tenant's API keys."`
+	Policy tenantPolicy     `cmd:"" help:"Show what a tenant wants to happen by itself, or change it."`
 }
 
 type tenantAdd struct {

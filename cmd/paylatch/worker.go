@@ -69,7 +69,7 @@ func (h *house) work(ctx context.Context, queues []string, connections int) erro
 	group, ctx := errgroup.WithContext(ctx)
 	if slices.Contains(queues, workflows.PaymentsQueue) {
 		group.Go(func() error {
-			worker.Redrive(ctx, h.log, h.entry, h.transfers, h.acquiring, h.shares, idempotency.Purger{Pool: h.engine})
+			worker.Redrive(ctx, h.log, h.entry, h.transfers, h.acquiring, h.shares, h.refunds, idempotency.Purger{Pool: h.engine})
 			return nil
 		})
 	}
@@ -87,7 +87,7 @@ func (h *house) poll(ctx context.Context, queues []string, connections int) erro
 	h.log.Info("working", zap.Strings("queues", queues))
 	return worker.Run(ctx, worker.Config{
 		Client: h.temporal, Queues: queues, Log: h.log, DatabaseConnections: connections,
-		Serves: worker.Activities{Books: h.books, Transfers: h.transfers, Acquiring: h.acquiring, Shares: h.shares, Log: h.log},
+		Serves: worker.Activities{Books: h.books, Transfers: h.transfers, Acquiring: h.acquiring, Shares: h.shares, Refunds: h.refunds, Log: h.log},
 	})
 }
 

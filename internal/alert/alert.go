@@ -20,6 +20,12 @@ const (
 	ShareStuck = "share_stuck"
 	// A channel does not say what became of an order.
 	InquiryStuck = "inquiry_stuck"
+	// A refund is open for too long, or stuck at the channel until a person acts there.
+	RefundStuck = "refund_stuck"
+	// A refund failed after it had succeeded.
+	RefundReversed = "refund_reversed"
+	// Money left a channel beyond what could be taken from the merchant: somebody owes it.
+	ReceivableBooked = "receivable_booked"
 )
 
 var raised = promauto.NewCounterVec(prometheus.CounterOpts{

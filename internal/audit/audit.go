@@ -29,6 +29,9 @@ const (
 	EventRejected          Action = "event_rejected"
 	StockPut               Action = "stock_put"
 	ParticipantPut         Action = "participant_put"
+	PolicySet              Action = "policy_set"
+	RefundRetried          Action = "refund_retried"
+	SuspenseRefunded       Action = "suspense_refunded"
 )
 
 // Actor is who acts.

@@ -72,10 +72,10 @@ func work(t *testing.T, h *testhouse.House, c client.Client) (stop func()) {
 	done := make(chan error, 1)
 	go func() {
 		var redrive sync.WaitGroup
-		redrive.Go(func() { worker.Redrive(ctx, h.Log, h.Entry, h.Transfers, h.Acquiring, h.Shares) })
+		redrive.Go(func() { worker.Redrive(ctx, h.Log, h.Entry, h.Transfers, h.Acquiring, h.Shares, h.Refunds) })
 		err := worker.Run(ctx, worker.Config{
 			Client: c, Queues: worker.Queues(), Log: h.Log, DatabaseConnections: 8,
-			Serves: worker.Activities{Books: h.Books, Transfers: h.Transfers, Acquiring: h.Acquiring, Shares: h.Shares, Log: h.Log},
+			Serves: worker.Activities{Books: h.Books, Transfers: h.Transfers, Acquiring: h.Acquiring, Shares: h.Shares, Refunds: h.Refunds, Log: h.Log},
 		})
 		redrive.Wait()
 		done <- err
@@ -93,14 +93,14 @@ func work(t *testing.T, h *testhouse.House, c client.Client) (stop func()) {
 }
 
 // serve starts an instance of the API with pools of its own.
-func serve(t *testing.T, h *testhouse.House, driver payment.Driver) *httptest.Server {
+func serve(t *testing.T, h *testhouse.House, driver testhouse.Driver) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewServer(handler(t, h, driver))
 	t.Cleanup(srv.Close)
 	return srv
 }
 
-func handler(t *testing.T, h *testhouse.House, driver payment.Driver) http.Handler {
+func handler(t *testing.T, h *testhouse.House, driver testhouse.Driver) http.Handler {
 	t.Helper()
 	engineDB, err := database.Open(h.EngineURL, 16)
 	require.NoError(t, err)
@@ -117,6 +117,7 @@ func handler(t *testing.T, h *testhouse.House, driver payment.Driver) http.Handl
 		Accounts:      h.Accounts,
 		Acquiring:     h.Acquiring,
 		Shares:        h.Shares,
+		Refunds:       h.Refunds,
 		Transfers:     h.Transfers,
 		AwaitTransfer: func(ctx context.Context, _ transfer.Transfer) error { <-ctx.Done(); return ctx.Err() },
 		API:           h.API,

@@ -153,3 +153,26 @@ func Statement(ctx context.Context, tx pgx.Tx, accountID, before int64, limit in
 	}
 	return entries, nil
 }
+
+//go:embed sql/lock.sql
+var lockSQL string
+
+// Lock makes the accounts that lines name where they do not exist, locks them in the order of their ids, and gives what each
+// has available, in the order of the lines: for whoever decides by that what to book.
+func Lock(ctx context.Context, tx pgx.Tx, tenant string, lines ...Line) (available []int64, err error) {
+	if err := Ensure(ctx, tx, tenant, lines...); err != nil {
+		return nil, err
+	}
+	codes, currencies, _, _, _ := columns(lines)
+	rows, err := tx.Query(ctx, lockSQL, tenant, codes, currencies)
+	if err != nil {
+		return nil, fmt.Errorf("lock accounts: %w", err)
+	}
+	available = make([]int64, len(lines))
+	var line int
+	var free int64
+	if _, err = pgx.ForEachRow(rows, []any{&line, &free}, func() error { available[line-1] = free; return nil }); err != nil {
+		return nil, fmt.Errorf("lock accounts: %w", err)
+	}
+	return available, nil
+}

@@ -25,6 +25,7 @@ import (
 const (
 	KindCredit   = "payment_credit"
 	KindSuspense = "payment_suspense"
+	KindFee      = "payment_fee"
 )
 
 // Books carries out what the entry decided. Locks are taken in one order everywhere: event, payment, refund
@@ -198,9 +199,19 @@ func (b *Books) carryOut(ctx context.Context, tx pgx.Tx, ev Event, known *order)
 	if !posted {
 		v = Park(Conflict, "journal %s of this transaction is there already", creditKey(ev))
 		v.Journal = &journal
+		if code == ledger.Merchant {
+			if err := postFee(ctx, tx, ev); err != nil {
+				return Verdict{}, err
+			}
+		}
 		return v, nil
 	}
 	v.Journal = &journal
+	if code == ledger.Merchant {
+		if err := postFee(ctx, tx, ev); err != nil {
+			return Verdict{}, err
+		}
+	}
 	if known.State == Pending {
 		err = move(ctx, tx, known, Paid, paySQL, known.ID, journal)
 		if err == nil && known.WantsCode {
@@ -240,6 +251,30 @@ func (b *Books) receive(ctx context.Context, tx pgx.Tx, ev Event, code, kind str
 			{Code: code, Currency: *ev.Currency, Amount: *ev.Amount},
 		},
 	})
+}
+
+// postFee books the channel's fee where the channel tells it with the payment: the channel keeps it out of what it collected.
+// Where it is told later, or by the bill alone, it is booked then, under the same key. One that exceeds the payment is nobody's
+// fee and is left to the bill.
+func postFee(ctx context.Context, tx pgx.Tx, ev Event) error {
+	if ev.Fee == nil || *ev.Fee <= 0 || *ev.Fee > *ev.Amount {
+		return nil
+	}
+	_, _, err := ledger.Post(ctx, tx, ledger.Journal{
+		TenantID: ev.TenantID,
+		Key:      FeeKey(ev.AccountID, ev.TransactionID),
+		Kind:     KindFee,
+		Lines: []ledger.Line{
+			{Code: ledger.Merchant, Currency: *ev.Currency, Amount: -*ev.Fee},
+			{Code: ledger.Fees, Currency: *ev.Currency, Amount: *ev.Fee, AllowNegative: true},
+		},
+	})
+	return err
+}
+
+// FeeKey is the journal key of the fee that a channel took for one of its transactions, whoever tells of it.
+func FeeKey(accountID int64, transactionID string) string {
+	return "fee:" + strconv.FormatInt(accountID, 10) + ":" + transactionID
 }
 
 // creditKey is the journal key of the money that one channel transaction brought.

@@ -105,11 +105,17 @@ type Reported struct {
 // Report takes an authentic body that was received at a time. When it returns nil every event of the body is stored
 // durably and may be acknowledged; handing them on is tried, and made up for by the re-drive where it fails.
 func (e *Entry) Report(ctx context.Context, acct tenant.Account, body []byte, at time.Time) ([]Reported, error) {
-	return e.report(ctx, acct, body, at, false)
+	return e.report(ctx, acct, body, at, false, e.deliver)
+}
+
+// Answered is [Entry.Report] for the body of an answer that a flow asked its channel for: the flow books the events itself,
+// by their ids, so that they are not handed on. Should it die before, the re-drive hands them on.
+func (e *Entry) Answered(ctx context.Context, acct tenant.Account, body []byte, at time.Time) ([]Reported, error) {
+	return e.report(ctx, acct, body, at, false, func(context.Context, []Delivery) int { return 0 })
 }
 
 // report stores all events of a body, or none. asked says that an operator wants it judged again, rejected or not.
-func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at time.Time, asked bool) ([]Reported, error) {
+func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at time.Time, asked bool, handOn func(context.Context, []Delivery) int) ([]Reported, error) {
 	list := reports(acct, body)
 	sum := sha256.Sum256(body)
 	results := make([]Reported, len(list))
@@ -150,7 +156,7 @@ func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at
 			}
 		}
 	}
-	e.follow(ctx, acct, results)
+	handOn(ctx, e.follow(acct, results))
 	return results, nil
 }
 

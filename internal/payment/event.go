@@ -1,10 +1,15 @@
 package payment
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/money"
@@ -38,6 +43,13 @@ const (
 	AttemptFailed Outcome = "ATTEMPT_FAILED" // recorded: the payer may try again
 	Shared        Outcome = "SHARED"         // a receiver of a sharing was paid
 	ShareClosed   Outcome = "SHARE_CLOSED"   // a receiver of a sharing gets nothing: its part stays with the merchant
+
+	Refunded       Outcome = "REFUNDED"
+	RefundAdopted  Outcome = "REFUND_ADOPTED"  // booked: it was made in the channel's own console, or succeeded after it had failed
+	RefundFailed   Outcome = "REFUND_FAILED"   // what was set aside for it is given back
+	RefundReversed Outcome = "REFUND_REVERSED" // it failed after it had succeeded: its journal is reversed
+	RefundAbnormal Outcome = "REFUND_ABNORMAL" // recorded: it is stuck at the channel until a person acts there
+	RefundAsked    Outcome = "REFUND_ASKED"    // a hint: the channel was asked, and its answer is booked
 
 	// PARKED: it waits for an operator, or for its order.
 	UnknownOrder     Outcome = "UNKNOWN_ORDER"
@@ -86,6 +98,18 @@ type Event struct {
 	ReceivedAt    time.Time    `db:"received_at"`
 	StateSince    time.Time    `db:"state_since"`
 	NextDriveAt   time.Time    `db:"next_drive_at"`
+	// AskedAt is when the channel was asked about it; nil before, and again once it is judged anew.
+	AskedAt *time.Time `db:"asked_at"`
+}
+
+// Subject is what the event is about in the channel's own numbers, out of its key: the transaction of a payment, the refund
+// of a refund, share and receiver of a share; empty where the body names none.
+func (e Event) Subject() string {
+	key, _, _ := strings.Cut(strings.TrimPrefix(e.Key, e.Channel+":"), ":"+string(e.Kind))
+	if key == e.Key {
+		return ""
+	}
+	return key
 }
 
 // report is what one message says, ready to be judged: the event's facts and the key they stand under.
@@ -165,4 +189,20 @@ func orNil[T comparable](v T) *T {
 		return nil
 	}
 	return &v
+}
+
+// ReadEvent reads one event of any tenant. Error: [ErrEventNotFound].
+func ReadEvent(ctx context.Context, db Querier, id int64) (Event, error) {
+	rows, err := db.Query(ctx, eventSQL+" WHERE e.id = $1", id)
+	if err != nil {
+		return Event{}, fmt.Errorf("read event %d: %w", id, err)
+	}
+	ev, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Event])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Event{}, ErrEventNotFound
+	}
+	if err != nil {
+		return Event{}, fmt.Errorf("read event %d: %w", id, err)
+	}
+	return ev, nil
 }

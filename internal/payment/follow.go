@@ -22,16 +22,15 @@ var reported = promauto.NewCounterVec(prometheus.CounterOpts{
 	Help: "Events stored at the entry, by channel and by what they were taken for; a duplicate is counted as duplicate.",
 }, []string{"channel", "result"})
 
-// follow does what comes after the commit: counting, telling people, and handing on. The event is safe by now.
-func (e *Entry) follow(ctx context.Context, acct tenant.Account, results []Reported) {
-	var due []Delivery
+// follow does what comes after the commit: it counts, tells people, and lists what is to be handed on. The event is safe by now.
+func (e *Entry) follow(acct tenant.Account, results []Reported) (due []Delivery) {
 	for _, r := range results {
 		e.tell(acct.Channel.Name(), acct.TenantID, r)
 		if r.delivery != nil {
 			due = append(due, *r.delivery)
 		}
 	}
-	e.deliver(ctx, due)
+	return due
 }
 
 func (e *Entry) tell(channelName, tenantID string, r Reported) {
@@ -220,7 +219,7 @@ SELECT e.account_id, e.event_key, r.body
 	}); err != nil {
 		return nil, err
 	}
-	results, err := e.report(ctx, acct, body, e.now(), true)
+	results, err := e.report(ctx, acct, body, e.now(), true, e.deliver)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ type Payment struct {
 	State          State           `db:"state"`
 	RefundState    string          `db:"refund_state"`
 	RefundedAmount int64           `db:"refunded_amount"`
+	RefundPending  int64           `db:"refund_pending"`
 	CloseReason    *string         `db:"close_reason"`
 	CreatedAt      time.Time       `db:"created_at"`
 	ExpiresAt      time.Time       `db:"expires_at"`

@@ -75,8 +75,11 @@ func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
 	}
 	for i := range due {
 		due[i].Resume = true
-		if due[i].Flow, err = e.flowOf(ctx, due[i]); err != nil {
-			return 0, err
+		if e.matters[due[i].Kind] != nil {
+			due[i].OrderState = "" // it is not the order's event, whatever order it names
+			if due[i].Flow, err = e.flowOf(ctx, due[i]); err != nil {
+				return 0, err
+			}
 		}
 		if due[i].Drives >= stuckAfter {
 			// Its order's flow does not get it booked, and must not be woken for ever.
@@ -92,9 +95,6 @@ func (e *Entry) redeliverDue(ctx context.Context) (int, error) {
 
 // flowOf asks the matter of an event which flow it belongs to by now.
 func (e *Entry) flowOf(ctx context.Context, d Delivery) (Flow, error) {
-	if e.matters[d.Kind] == nil {
-		return Flow{}, nil
-	}
 	rows, err := e.pool.Query(ctx, eventSQL+" WHERE e.id = $1", d.EventID)
 	if err != nil {
 		return Flow{}, fmt.Errorf("read event %d: %w", d.EventID, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -76,12 +77,28 @@ func (a *Accounts) Asks(ctx context.Context, id int64) (bool, error) {
 	return asks, nil
 }
 
+// AsksWithin is [Accounts.Asks] within a transaction of the engine, which need not wait for a second connection.
+func (a *Accounts) AsksWithin(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
+	acct, err := a.findIn(ctx, tx, "id = $1", id)
+	if err != nil {
+		return false, err
+	}
+	_, asks := acct.Account.(channel.Acquirer)
+	return asks, nil
+}
+
 func (a *Accounts) find(ctx context.Context, where string, args ...any) (Account, error) {
+	return a.findIn(ctx, a.engine, where, args...)
+}
+
+func (a *Accounts) findIn(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, where string, args ...any) (Account, error) {
 	var acct Account
 	var channelName string
 	var config []byte
 	var version int64
-	err := a.engine.QueryRow(ctx,
+	err := db.QueryRow(ctx,
 		"SELECT id, tenant_id, channel, account, config, version FROM channel_accounts WHERE "+where, args...).
 		Scan(&acct.ID, &acct.TenantID, &channelName, &acct.Name, &config, &version)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -221,4 +238,17 @@ func (a *Accounts) CheckKey(ctx context.Context) error {
 // sealContext binds a sealed configuration to its account: copied to another row it does not open.
 func sealContext(channelName, name string) string {
 	return "channel_accounts/" + channelName + "/" + name
+}
+
+// CallbackURL is where the account's channel sends its callbacks, below the base that channels reach this installation by;
+// empty without a base: then the URL that the channel's own console has counts.
+func (a Account) CallbackURL(base string) (string, error) {
+	if base == "" {
+		return "", nil
+	}
+	callback, err := url.JoinPath(base, "callbacks", a.Channel.Name(), a.Name)
+	if err != nil {
+		return "", fmt.Errorf("make the callback URL: %w", err)
+	}
+	return callback, nil
 }

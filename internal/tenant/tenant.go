@@ -47,7 +47,7 @@ func Add(ctx context.Context, engine *pgxpool.Pool, name, currency string) (apiK
 		if err := ledger.Ensure(ctx, tx, name,
 			ledger.Line{Code: ledger.Merchant, Currency: currency},
 			ledger.Line{Code: ledger.Suspense, Currency: currency},
-			ledger.Line{Code: ledger.Fees, Currency: currency},
+			ledger.Line{Code: ledger.Fees, Currency: currency, AllowNegative: true},
 		); err != nil {
 			return err
 		}

@@ -14,9 +14,11 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/paylatch/paylatch/internal/acquiring"
+	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/channel/registry"
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
@@ -38,9 +40,13 @@ type House struct {
 	Shares *share.Service
 	// Acquiring asks channels about orders; so do its flows.
 	Acquiring *acquiring.Service
-	Clock     *Clock
-	Log       *zap.Logger
+	// Refunds takes refunds; its flows go to the same driver.
+	Refunds *refund.Service
+	Clock   *Clock
+	Log     *zap.Logger
 
+	// Channels are those of this build, unless the test has others.
+	Channels channel.Set
 	// PublicURL is what channels are told to call back; set it before Reopen.
 	PublicURL string
 	MasterKey string
@@ -67,6 +73,7 @@ type Driver interface {
 	transfer.Driver
 	acquiring.Driver
 	share.Driver
+	refund.Driver
 }
 
 // New builds a house on a database of its own; driver hands its events on. The names of tenants differ between houses, so
@@ -79,8 +86,14 @@ func New(t testing.TB, driver Driver) *House {
 // On builds a house on a database that exists.
 func On(t testing.TB, db *Database, driver Driver) *House {
 	t.Helper()
-	h := &House{Database: db, Clock: &Clock{}, MasterKey: sealed.NewKey(), Log: zaptest.NewLogger(t, zaptest.Level(zap.FatalLevel))}
-	h.open(t, driver)
+	return Through(t, db, driver, registry.All())
+}
+
+// Through is [On] with channels of the test's own.
+func Through(t testing.TB, db *Database, driver Driver, channels channel.Set) *House {
+	t.Helper()
+	h := &House{Database: db, Channels: channels, Clock: &Clock{}, MasterKey: sealed.NewKey(), Log: zaptest.NewLogger(t, zaptest.Level(zap.FatalLevel))}
+	h.Open(t, driver)
 	var err error
 	h.Tenant = fmt.Sprintf("t%d-%d", time.Now().UnixNano(), tenants.Add(1))
 	h.APIKey, err = tenant.Add(t.Context(), db.Engine, h.Tenant, "CNY")
@@ -90,15 +103,19 @@ func On(t testing.TB, db *Database, driver Driver) *House {
 	return h
 }
 
-func (h *House) open(t testing.TB, driver Driver) {
+// Open builds the house's parts anew: for a test that has changed its log, its clock or its URL.
+func (h *House) Open(t testing.TB, driver Driver) {
 	t.Helper()
 	box, err := sealed.New(h.MasterKey)
 	require.NoError(t, err)
-	h.Accounts = tenant.NewAccounts(h.Engine, registry.All(), box)
+	h.Accounts = tenant.NewAccounts(h.Engine, h.Channels, box)
 	h.Orders = payment.NewOrders(h.API, h.Accounts.Asks)
-	h.Matters = []payment.Matter{share.NewMatter(h.Clock.Now)}
+	h.Matters = []payment.Matter{share.NewMatter(h.Clock.Now), refund.NewMatter(h.Accounts, h.Clock.Now)}
 	h.Books = payment.NewBooks(h.Engine, h.Log, h.Matters...)
 	h.Entry = payment.NewEntry(h.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now, h.Matters...)
+	h.Refunds = refund.New(refund.Config{
+		Pool: h.Engine, Accounts: h.Accounts, Entry: h.Entry, Driver: driver, PublicURL: h.PublicURL, Log: h.Log, Now: h.Clock.Now,
+	})
 	h.Shares = share.NewService(h.Engine, h.Accounts, h.Entry, driver, h.Log, h.Clock.Now)
 	h.Acquiring = acquiring.New(acquiring.Config{
 		Pool: h.Engine, Accounts: h.Accounts, Entry: h.Entry, Books: h.Books, Driver: driver, PublicURL: h.PublicURL, Log: h.Log, Now: h.Clock.Now,
@@ -204,6 +221,7 @@ type Deliveries struct {
 	transfers []transfer.Transfer
 	shares    []share.Share
 	inquiries []acquiring.Ref
+	refunds   []refund.Ref
 	// Err makes it refuse.
 	Err error
 }
@@ -259,6 +277,31 @@ func (d *Deliveries) TakeTransfers() []transfer.Transfer {
 	return taken
 }
 
+// StartRefund implements [refund.Driver].
+func (d *Deliveries) StartRefund(_ context.Context, r refund.Ref, _ bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Err != nil {
+		return d.Err
+	}
+	d.refunds = append(d.refunds, r)
+	return nil
+}
+
+// WakeRefund implements [refund.Driver].
+func (d *Deliveries) WakeRefund(ctx context.Context, r refund.Ref) error {
+	return d.StartRefund(ctx, r, true)
+}
+
+// TakeRefunds gives the refunds that were to be started or woken since the last call.
+func (d *Deliveries) TakeRefunds() []refund.Ref {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := d.refunds
+	d.refunds = nil
+	return taken
+}
+
 // Take gives what was delivered since the last call.
 func (d *Deliveries) Take() []payment.Delivery {
 	d.mu.Lock()
@@ -286,6 +329,6 @@ func Reopen(t testing.TB, h *House, driver Driver) *House {
 	db.Owner, db.Engine, db.API = openPool(t, h.OwnerURL), openPool(t, h.EngineURL), openPool(t, h.APIURL)
 	again := *h
 	again.Database = db
-	again.open(t, driver)
+	again.Open(t, driver)
 	return &again
 }

@@ -84,7 +84,7 @@ func TestDamageIsNoticed(t *testing.T) {
 		"a parked event hidden":          {[]string{"UPDATE channel_events SET next_drive_at = '9999-01-01' WHERE state = 'PARKED'"}, "nothing_rests_unseen"},
 		"an event that rests":            {[]string{"UPDATE channel_events SET state = 'RECEIVED', outcome = NULL, state_since = now() - interval '3 minutes' WHERE state = 'PARKED'"}, "nothing_rests_unseen"},
 		"money held by nobody":           {[]string{"UPDATE ledger_accounts SET held = 1 WHERE code = 'merchant'"}, "held_is_sum_of_holds"},
-		"a negative balance":             {[]string{"ALTER TABLE ledger_accounts DROP CONSTRAINT available_not_negative", "UPDATE ledger_accounts SET balance = -1 WHERE code = 'fees'"}, "available_not_negative"},
+		"a negative balance":             {[]string{"ALTER TABLE ledger_accounts DROP CONSTRAINT available_not_negative", "UPDATE ledger_accounts SET balance = -1 WHERE code = 'suspense'"}, "available_not_negative"},
 		"a unique index dropped":         {[]string{"ALTER TABLE channel_events DROP CONSTRAINT event_once"}, "guards_are_in_place"},
 		"a trigger disabled":             {[]string{"ALTER TABLE entries DISABLE TRIGGER check_entries"}, "guards_are_in_place"},
 		"two journals of one transaction": {[]string{

@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/paylatch/paylatch/internal/acquiring"
-	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/transfer"
@@ -28,12 +27,13 @@ func New(c client.Client) *Starter { return &Starter{c} }
 // Deliver wakes the order's flow, or starts the event's own once the order's has ended. That a flow of this id has run
 // before is an answer, not an error: the database decides what is still to be done.
 func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
-	if d.Kind == channel.ShareResult && d.Flow.Number != "" && !d.Alone {
-		started, err := s.wakeShare(ctx, d)
-		if err != nil || started {
+	if d.Flow != (payment.Flow{}) && !d.Alone {
+		delivered, err := s.wakeMatter(ctx, d)
+		if err != nil || delivered {
 			return err
 		}
-	} else if d.OrderState == payment.Pending && !d.Alone {
+	}
+	if d.OrderState == payment.Pending && !d.Alone {
 		started, err := s.wake(ctx, d)
 		if err != nil || started {
 			return err
@@ -74,6 +74,9 @@ func (s *Starter) wake(ctx context.Context, d payment.Delivery) (delivered bool,
 func (s *Starter) startEvent(ctx context.Context, d payment.Delivery) error {
 	options := s.options(d, workflows.EventID(d.AccountID, d.EventKey))
 	options.StaticSummary = fmt.Sprintf("%s for %s, which is %s%s", d.Kind, d.OutTradeNo, d.OrderState, amountText(d))
+	if d.OrderState == "" {
+		options.StaticSummary = fmt.Sprintf("%s of %s%s", d.Kind, d.OutTradeNo, amountText(d))
+	}
 	_, err := s.client.ExecuteWorkflow(ctx, options, workflows.EventWorkflow, workflows.EventInput{EventID: d.EventID})
 	if err != nil && !alreadyStarted(err) {
 		return fmt.Errorf("start %s: %w", options.ID, err)

@@ -2,4 +2,4 @@
 UPDATE payments
    SET shared_pending = shared_pending + $2
  WHERE id = $1 AND state IN ('PAID', 'SHIPPED', 'COMPLETED')
-   AND amount - refunded_amount - shared_amount - shared_pending >= $2
+   AND amount - refund_pending - refunded_amount - shared_amount - shared_pending >= $2

@@ -7,6 +7,6 @@ SELECT format('%s/%s (%s): amount %s, refunded %s, shared %s, on its way %s; its
                         FROM shares s JOIN share_legs x ON x.share_id = s.id
                        WHERE s.payment_id = p.id) l
  WHERE p.shared_amount <> l.shared OR p.shared_pending <> l.pending
-    OR p.refunded_amount + p.shared_amount + p.shared_pending > p.amount
+    OR p.refund_pending + p.refunded_amount - p.refund_excess + p.shared_amount + p.shared_pending > p.amount
     OR (p.shared_amount + p.shared_pending > 0 AND p.state NOT IN ('PAID', 'SHIPPED', 'COMPLETED'))
  LIMIT @max
