@@ -84,12 +84,28 @@ func InTx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error 
 	})
 }
 
+// Querier is what a pool and a transaction have in common.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
+// InOneTrip runs do, which makes one round trip: one statement, or one batch. That is a transaction of its own, without the
+// round trips of BEGIN and COMMIT. Retried as [InTx] is; under a fence it is one.
+func InOneTrip(ctx context.Context, pool *pgxpool.Pool, do func(Querier) error) error {
+	if _, fenced := ctx.Value(fenceKey{}).(Fence); fenced {
+		return InTx(ctx, pool, func(tx pgx.Tx) error { return do(tx) })
+	}
+	return retry(ctx, func() error { return do(pool) })
+}
+
 // Fence has the last word in a transaction: its error rolls it back.
 type Fence func(ctx context.Context, tx pgx.Tx) error
 
 type fenceKey struct{}
 
-// WithFence gives a context under which every [InTx] and [InTenantTx] asks fence before it commits.
+// WithFence gives a context under which every [InTx], [InTenantTx] and [InOneTrip] asks fence before it commits.
 func WithFence(ctx context.Context, fence Fence) context.Context {
 	return context.WithValue(ctx, fenceKey{}, fence)
 }

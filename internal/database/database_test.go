@@ -131,3 +131,38 @@ func TestAPoolOpensWithoutItsDatabaseAndSaysSoInTime(t *testing.T) {
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "hunter2")
 }
+
+func TestOneRoundTripIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	db := testhouse.NewDatabase(t)
+	_, err := db.Owner.Exec(t.Context(), `
+CREATE TABLE notes (n int CONSTRAINT once UNIQUE DEFERRABLE INITIALLY DEFERRED, text text NOT NULL);
+GRANT SELECT, INSERT ON notes TO paylatch_engine`)
+	require.NoError(t, err)
+	write := func(ctx context.Context, texts ...*string) error {
+		return database.InOneTrip(ctx, db.Engine, func(q database.Querier) error {
+			var batch pgx.Batch
+			for _, text := range texts {
+				batch.Queue("INSERT INTO notes VALUES (1, $1)", text)
+			}
+			return q.SendBatch(ctx, &batch).Close()
+		})
+	}
+	text := "a"
+	require.Error(t, write(t.Context(), &text, nil))
+	require.Zero(t, db.Count(t, "SELECT count(*) FROM notes"), "the first went with the second")
+	require.True(t, database.Violated(write(t.Context(), &text, &text), "once"), "what the commit refuses is told")
+	require.Zero(t, db.Count(t, "SELECT count(*) FROM notes"))
+
+	refused := errors.New("the claim is lost")
+	fenced := database.WithFence(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		var n int
+		require.NoError(t, tx.QueryRow(ctx, "SELECT count(*) FROM notes").Scan(&n))
+		require.Equal(t, 1, n, "asked after the change and before its commit")
+		return refused
+	})
+	require.ErrorIs(t, write(fenced, &text), refused)
+	require.Zero(t, db.Count(t, "SELECT count(*) FROM notes"))
+	require.NoError(t, write(t.Context(), &text))
+	require.Equal(t, 1, db.Count(t, "SELECT count(*) FROM notes"))
+}
