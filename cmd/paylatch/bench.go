@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -38,18 +40,39 @@ type benchFlags struct {
 
 type benchLedger struct {
 	benchFlags
-	Grow int `help:"Grow the ledger to so many entries and measure again (at most 10000000)." default:"0"`
+	Grow int    `help:"Also compare with a ledger grown to so many entries (at most 10000000)." default:"0"`
+	Keep string `help:"Keep the grown ledger in the database of this name, and find it there the next time." placeholder:"NAME"`
 }
 
 func (c *benchLedger) Run(ctx context.Context) error {
 	if c.Grow < 0 || c.Grow > 10_000_000 {
 		return errors.New("--grow is at most 10000000")
 	}
-	return c.run(ctx, func(pool *pgxpool.Pool, owner string) (*bench.Report, error) {
-		return bench.Ledger(ctx, bench.LedgerConfig{
-			Pool: pool, OwnerURL: owner, Length: c.length(), Callers: c.Concurrency, Grow: c.Grow, Progress: os.Stdout,
+	if c.Keep != "" && !strings.HasPrefix(c.Keep, benchPrefix) {
+		return errors.New("--keep takes a name that begins with " + benchPrefix)
+	}
+	report, err := c.run(ctx, func(own benchDatabase) (*bench.Report, error) {
+		return bench.Ledger(ctx, c.config(own))
+	})
+	if err != nil || c.Grow == 0 {
+		return errors.Join(err, c.write(report))
+	}
+	growth, err := c.run(ctx, func(small benchDatabase) (*bench.Report, error) {
+		var growth *bench.Report
+		return growth, c.in(ctx, c.Keep, func(grown benchDatabase) (err error) {
+			growth, err = bench.Growth(ctx, c.config(small), c.config(grown), c.Grow)
+			return err
 		})
 	})
+	if err != nil {
+		return err
+	}
+	report.Results, report.Ratios = append(report.Results, growth.Results...), append(report.Ratios, growth.Ratios...)
+	return c.write(report)
+}
+
+func (c *benchLedger) config(in benchDatabase) bench.LedgerConfig {
+	return bench.LedgerConfig{Pool: in.pool, OwnerURL: in.owner, Length: c.length(), Callers: c.Concurrency, Progress: os.Stdout}
 }
 
 type benchTransfers struct{ benchFlags }
@@ -82,25 +105,50 @@ func (c *benchTransfers) Run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return c.run(ctx, func(pool *pgxpool.Pool, owner string) (*bench.Report, error) {
+	report, err := c.run(ctx, func(own benchDatabase) (*bench.Report, error) {
 		return bench.Transfers(ctx, bench.TransfersConfig{
-			Pool: pool, OwnerURL: owner, Worker: polling, Other: other, Length: c.length(), Callers: c.Concurrency, Progress: os.Stdout,
+			Pool: own.pool, OwnerURL: own.owner, Worker: polling, Other: other, Length: c.length(), Callers: c.Concurrency, Progress: os.Stdout,
 		})
 	})
+	if err != nil {
+		return err
+	}
+	return c.write(report)
 }
 
 func (c benchFlags) length() time.Duration { return time.Duration(c.Seconds) * time.Second }
 
-// run measures in a database of its own, and verifies it: a run that breaks an invariant fails.
-func (c benchFlags) run(ctx context.Context, do func(pool *pgxpool.Pool, owner string) (*bench.Report, error)) error {
+// benchDatabase is a migrated database with the tenant "bench".
+type benchDatabase struct {
+	pool  *pgxpool.Pool
+	owner string
+}
+
+// run measures in a database of its own and prints what it saw.
+func (c benchFlags) run(ctx context.Context, do func(own benchDatabase) (*bench.Report, error)) (report *bench.Report, err error) {
 	if c.Seconds < 1 || c.Seconds > 60 || c.Concurrency < 1 || c.Concurrency > 64 {
-		return errors.New("--seconds is 1 to 60 and --concurrency 1 to 64")
+		return nil, errors.New("--seconds is 1 to 60 and --concurrency 1 to 64")
 	}
+	err = c.in(ctx, "", func(own benchDatabase) (err error) {
+		report, err = do(own)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	report.Print(os.Stdout)
+	fmt.Println("\n  the invariants hold")
+	return report, nil
+}
+
+// in opens a database for a benchmark and verifies it at the end: a run that breaks an invariant fails. Without a name the
+// database is a new one, and dropped again.
+func (c benchFlags) in(ctx context.Context, name string, do func(benchDatabase) error) error {
 	owner, err := c.url()
 	if err != nil {
 		return err
 	}
-	own, drop, err := scratchDatabase(ctx, owner)
+	own, drop, err := benchDatabaseURL(ctx, owner, name)
 	if err != nil {
 		return err
 	}
@@ -114,14 +162,12 @@ func (c benchFlags) run(ctx context.Context, do func(pool *pgxpool.Pool, owner s
 		return err
 	}
 	defer pool.Close()
-	if _, err := tenant.Add(ctx, pool, "bench", "CNY"); err != nil {
+	if _, err := tenant.Add(ctx, pool, "bench", "CNY"); err != nil && !errors.Is(err, tenant.ErrExists) {
 		return err
 	}
-	report, err := do(pool, own)
-	if err != nil {
+	if err := do(benchDatabase{pool, own}); err != nil {
 		return err
 	}
-	report.Print(os.Stdout)
 	violations, err := verify.Run(ctx, pool, time.Now(), nil)
 	if err != nil {
 		return err
@@ -129,11 +175,14 @@ func (c benchFlags) run(ctx context.Context, do func(pool *pgxpool.Pool, owner s
 	if len(violations) > 0 {
 		return fmt.Errorf("the run broke %d invariants, the first: %s: %s", len(violations), violations[0].Invariant, violations[0].What)
 	}
-	fmt.Println("\n  the invariants hold")
-	if c.JSON != "" {
-		return os.WriteFile(c.JSON, toJSON(report), 0o644)
-	}
 	return nil
+}
+
+func (c benchFlags) write(report *bench.Report) error {
+	if c.JSON == "" || report == nil {
+		return nil
+	}
+	return os.WriteFile(c.JSON, toJSON(report), 0o644)
 }
 
 // scratchNamespace makes a namespace of the benchmark's own, which the server forgets in a day.
@@ -153,13 +202,16 @@ func scratchNamespace(ctx context.Context, options client.Options) (string, erro
 	return name, nil
 }
 
-// scratchDatabase makes a migrated database beside the given one, and a function that drops it.
-func scratchDatabase(ctx context.Context, owner string) (scratch string, drop func(), err error) {
+// benchPrefix begins the names of the benchmarks' databases.
+const benchPrefix = "paylatch_bench_"
+
+// benchDatabaseURL makes a migrated database beside the given one, and a function that drops it; one with a name is kept, and
+// found the next time.
+func benchDatabaseURL(ctx context.Context, owner, name string) (own string, drop func(), err error) {
 	u, err := url.Parse(owner)
 	if err != nil {
 		return "", nil, errors.New("the owner's database URL cannot be read")
 	}
-	name := fmt.Sprintf("paylatch_bench_%d", time.Now().UnixNano())
 	exec := func(ctx context.Context, sql string) error {
 		conn, err := pgx.Connect(ctx, owner)
 		if err != nil {
@@ -169,13 +221,19 @@ func scratchDatabase(ctx context.Context, owner string) (scratch string, drop fu
 		_ = conn.Close(ctx) // it has done what it was opened for
 		return err
 	}
-	if err := exec(ctx, "CREATE DATABASE "+name); err != nil {
-		return "", nil, fmt.Errorf("make a database for the benchmark: %w", err)
-	}
-	drop = func() {
-		if err := exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
-			fmt.Fprintf(os.Stderr, "paylatch: the benchmark's database %s is left behind: %v\n", name, err)
+	drop = func() {}
+	if name == "" {
+		name = fmt.Sprintf("%s%d", benchPrefix, time.Now().UnixNano())
+		drop = func() {
+			if err := exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+				fmt.Fprintf(os.Stderr, "paylatch: the benchmark's database %s is left behind: %v\n", name, err)
+			}
 		}
+	}
+	var there *pgconn.PgError
+	err = exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	if err != nil && !(errors.As(err, &there) && there.Code == "42P04") {
+		return "", nil, fmt.Errorf("make a database for the benchmark: %w", err)
 	}
 	u.Path = "/" + name
 	if _, err := migrations.Up(ctx, u.String()); err != nil {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,9 +27,7 @@ type LedgerConfig struct {
 	// Length of one phase.
 	Length time.Duration
 	// Callers at once.
-	Callers int
-	// Grow is how many entries the ledger is grown to before the last phase; 0 leaves it out.
-	Grow     int
+	Callers  int
 	Progress io.Writer
 }
 
@@ -83,25 +80,21 @@ func Ledger(ctx context.Context, c LedgerConfig) (*Report, error) {
 		}
 	}
 	results := map[string]Result{}
-	for _, phase := range []struct {
-		name    string
-		callers int
-		do      func(context.Context, int64) (int, error)
-	}{
-		{"one per transaction, spread", c.Callers, single(false, "s")},
-		{"one per transaction, one hot account", c.Callers, single(true, "h")},
-		{"gathered, spread", c.Callers, gathered(false, "gs")},
-		{"gathered, one hot account", c.Callers, gathered(true, "gh")},
-		{"batches of 50", 2, c.batches("b")},
-		{"batches of 50, bare multi-row loop", 2, c.bareBatches("m")},
-		{"a lone caller, one per transaction", 1, single(false, "l")},
-		{"a lone caller, gathered", 1, gathered(false, "lg")},
+	for _, p := range []*phase{
+		{name: "one per transaction, spread", callers: c.Callers, do: single(false, "s")},
+		{name: "one per transaction, one hot account", callers: c.Callers, do: single(true, "h")},
+		{name: "gathered, spread", callers: c.Callers, do: gathered(false, "gs")},
+		{name: "gathered, one hot account", callers: c.Callers, do: gathered(true, "gh")},
+		{name: "batches of 50", callers: 2, do: c.batches("b")},
+		{name: "batches of 50, bare multi-row loop", callers: 2, do: c.bareBatches("m")},
+		{name: "a lone caller, one per transaction", callers: 1, do: single(false, "l")},
+		{name: "a lone caller, gathered", callers: 1, do: gathered(false, "lg")},
 	} {
-		result, err := measure(ctx, phase.name, phase.callers, c.Length, phase.do)
+		result, err := measure(ctx, c.Length, p)
 		if err != nil {
 			return nil, err
 		}
-		results[phase.name] = report.add(result, c.Progress)
+		results[p.name] = report.add(result, c.Progress)
 	}
 	floor, err := c.pgbench(ctx, report)
 	if err != nil {
@@ -115,16 +108,6 @@ func Ledger(ctx context.Context, c LedgerConfig) (*Report, error) {
 	report.ratio("one per transaction: one hot account ÷ spread", results["one per transaction, one hot account"], results["one per transaction, spread"], 0)
 	report.ratio("batches of 50 ÷ the bare multi-row loop", results["batches of 50"], results["batches of 50, bare multi-row loop"], 0.6)
 	report.ratio("a lone caller: gathered ÷ one per transaction", results["a lone caller, gathered"], results["a lone caller, one per transaction"], 0)
-	if c.Grow > 0 {
-		if err := errors.Join(c.grow(ctx), analyze(ctx, c.OwnerURL)); err != nil {
-			return nil, err
-		}
-		grown, err := measure(ctx, fmt.Sprintf("gathered, spread, %d entries", c.Grow), c.Callers, c.Length, gathered(false, "gg"))
-		if err != nil {
-			return nil, err
-		}
-		report.ratio(fmt.Sprintf("%d entries ÷ few", c.Grow), report.add(grown, c.Progress), results["gathered, spread"], 0.9)
-	}
 	return report, nil
 }
 
@@ -163,31 +146,6 @@ func (c LedgerConfig) bareBatches(run string) func(context.Context, int64) (int,
 	return func(ctx context.Context, n int64) (int, error) {
 		return batchSize, ledger.BareBatch(ctx, c.Pool, batch(run, n))
 	}
-}
-
-const growStep = 500
-
-// grow fills the ledger with journals in batches.
-func (c LedgerConfig) grow(ctx context.Context) error {
-	var have int
-	if err := c.Pool.QueryRow(ctx, "SELECT count(*) FROM entries").Scan(&have); err != nil {
-		return err
-	}
-	begin := time.Now()
-	for n := int64(0); have < c.Grow; n++ {
-		journals := make([]ledger.Journal, growStep)
-		for i := range journals {
-			journals[i] = credit("grow", n*growStep+int64(i), false)
-		}
-		if err := ledger.BareBatch(ctx, c.Pool, journals); err != nil {
-			return fmt.Errorf("grow the ledger: %w", err)
-		}
-		have += 2 * growStep
-		if n%200 == 0 {
-			fmt.Fprintf(c.Progress, "  growing: %d of %d entries after %s\n", have, c.Grow, time.Since(begin).Round(time.Second))
-		}
-	}
-	return nil
 }
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
