@@ -219,8 +219,8 @@ func TestATransferWithAnExternalParticipantTakesTheFlow(t *testing.T) {
 // idle is an engine that takes transfers and never carries them out.
 type idle struct{ testhouse.Deliveries }
 
-func (*idle) StartTransfer(context.Context, transfer.Transfer, bool) error {
-	return context.DeadlineExceeded
+func (*idle) StartTransfer(context.Context, transfer.Transfer, bool) (string, error) {
+	return "", context.DeadlineExceeded
 }
 
 func TestATransferIsTakenWhileTheEngineIsAway(t *testing.T) {

@@ -29,7 +29,11 @@ func (e *inline) Deliver(ctx context.Context, d payment.Delivery) error {
 	return err
 }
 
-func (e *inline) StartTransfer(ctx context.Context, t transfer.Transfer, _ bool) error {
+func (e *inline) StartTransfer(ctx context.Context, t transfer.Transfer, _ bool) (run string, err error) {
+	return "", e.carryOut(ctx, t)
+}
+
+func (e *inline) carryOut(ctx context.Context, t transfer.Transfer) error {
 	ctx = context.WithoutCancel(ctx)
 	p, err := e.h.Transfers.Try(ctx, t.ID)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/ledger"
@@ -116,6 +117,12 @@ func TestATransferOfLocalLegsThroughTheFlow(t *testing.T) {
 	}
 	require.Equal(t, 1, tasks, "both steps in one workflow task")
 	record(t, "transfer_confirmed", events)
+	// An operator finds it by its id, which begins with the tenant.
+	query := `WorkflowType = "Transfer" AND WorkflowId STARTS_WITH "transfer/` + h.Tenant + `/"`
+	require.Eventually(t, func() bool {
+		found, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
+		return err == nil && len(found.Executions) == 1 && found.Executions[0].Execution.WorkflowId == workflows.TransferID(done.GID)
+	}, 10*time.Second, 50*time.Millisecond, query)
 
 	refused := requireTransfer(t, h, begin(t, h, pay(h, "too much", 5000)).ID, transfer.Cancelled)
 	require.Equal(t, transfer.InsufficientFunds, *refused.Failure)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paylatch/paylatch/internal/database"
 )
 
 var (
@@ -76,6 +78,19 @@ func Place(ctx context.Context, tx pgx.Tx, h Hold) (repeat bool, err error) {
 		return false, fmt.Errorf("hold %s: %w", h.Key, ErrKeyReused)
 	}
 	return true, nil
+}
+
+// Refusal gives the name of a guard of the accounts' table that a statement has met; nil for any other error.
+func Refusal(err error) error {
+	switch {
+	case database.Violated(err, "available_not_negative"):
+		return ErrInsufficient
+	case outOfRange(err):
+		return ErrOutOfRange
+	case database.Violated(err, "ledger_accounts_held_check"):
+		return ErrHoldExceeded
+	}
+	return nil
 }
 
 // Capture turns a part of a hold, or all of it, into a journal: the amount leaves the hold's account for the other lines.

@@ -238,14 +238,14 @@ func (d *Deliveries) Deliver(_ context.Context, delivery payment.Delivery) error
 }
 
 // StartTransfer implements [transfer.Driver].
-func (d *Deliveries) StartTransfer(_ context.Context, t transfer.Transfer, _ bool) error {
+func (d *Deliveries) StartTransfer(_ context.Context, t transfer.Transfer, _ bool) (run string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.Err != nil {
-		return d.Err
+		return "", d.Err
 	}
 	d.transfers = append(d.transfers, t)
-	return nil
+	return "", nil
 }
 
 // StartInquiry implements [acquiring.Driver].

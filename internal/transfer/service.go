@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,8 +23,8 @@ import (
 // Driver runs the flow of a transfer in mode tcc.
 type Driver interface {
 	// StartTransfer starts or finds the flow. resume: the row was read unended after its flow should have ended, so a
-	// closed flow of that id may run again.
-	StartTransfer(ctx context.Context, t Transfer, resume bool) error
+	// closed flow of that id may run again. run names what was started or found, empty where that is not known.
+	StartTransfer(ctx context.Context, t Transfer, resume bool) (run string, err error)
 }
 
 // Service carries transfers out, with the engine's role.
@@ -80,47 +81,71 @@ func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bo
 	if err != nil {
 		return Transfer{}, false, err
 	}
-	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		t, created, err = s.begin(ctx, tx, r, mode, fingerprint, legs)
-		if err != nil || !created || mode == TCC {
-			return err
-		}
-		return s.carryOut(ctx, tx, &t, r)
-	})
-	if errors.Is(err, errNameTaken) {
-		// Somebody took the key at this moment, for this transfer or another: what was begun is rolled back.
-		err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-			t, err = s.existing(ctx, tx, r, fingerprint)
-			return err
-		})
-		created = false
-	}
+	t, created, err = s.makeOrFind(ctx, r, mode, fingerprint, legs)
 	if err != nil {
 		return Transfer{}, false, fmt.Errorf("transfer: %w", err)
 	}
 	if created && mode == TCC {
-		s.start(ctx, t, false)
+		t.RunID, _ = s.start(ctx, t, false)
 	}
 	return t, created, nil
 }
 
-// errNameTaken says that the key of a transfer that was begun belongs to another one.
-var errNameTaken = errors.New("the key was taken at this moment")
+// makeAttempts bounds how often a transfer is begun whose legs name something that was missing and has come meanwhile.
+const makeAttempts = 3
 
-// begin makes the row and takes the request's names, or finds the transfer that has them.
-func (s *Service) begin(ctx context.Context, tx pgx.Tx, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, created bool, err error) {
-	t, err = one(ctx, tx, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(s.trying))
-	if errors.Is(err, ErrNotFound) {
-		t, err = s.existing(ctx, tx, r, fingerprint)
-		return t, false, err
+func (s *Service) makeOrFind(ctx context.Context, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, created bool, err error) {
+	for range makeAttempts {
+		t, created, err = s.make(ctx, r, mode, fingerprint, legs)
+		if err != nil || created {
+			return t, created, err
+		}
+		err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+			t, err = s.existing(ctx, tx, r, fingerprint)
+			if !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			return cmp.Or(errors.Join(accountsExist(ctx, tx, r), skusExist(ctx, tx, r), participantsExist(ctx, tx, r)), ErrNotFound)
+		})
+		if !errors.Is(err, ErrNotFound) {
+			return t, false, err
+		}
 	}
-	if err != nil {
-		return t, false, err
+	return t, false, err
+}
+
+// errNotMade says that a transfer could not be begun: its name is taken, or something that its legs name is missing.
+var errNotMade = errors.New("the transfer was not made")
+
+// make begins a transfer, and carries a direct one out in the same transaction; made is false when nothing was done.
+func (s *Service) make(ctx context.Context, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, made bool, err error) {
+	if mode == TCC {
+		err = database.InOneTrip(ctx, s.pool, func(q database.Querier) error {
+			t, err = s.begin(ctx, q, r, mode, fingerprint, legs)
+			return err
+		})
+	} else {
+		err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+			if t, err = s.begin(ctx, tx, r, mode, fingerprint, legs); err != nil {
+				return err
+			}
+			return s.carryOut(ctx, tx, &t, r)
+		})
 	}
-	if mine, err := takeKey(ctx, tx, r, t.ID); err != nil || !mine {
-		return t, false, cmp.Or(err, errNameTaken)
+	if errors.Is(err, errNotMade) {
+		return Transfer{}, false, nil
 	}
-	return t, true, errors.Join(accountsExist(ctx, tx, r), skusExist(ctx, tx, r), participantsExist(ctx, tx, r))
+	return t, err == nil, err
+}
+
+// begin makes the row and takes the request's names. Error: [errNotMade].
+func (s *Service) begin(ctx context.Context, q database.Querier, r Request, mode Mode, fingerprint, legs []byte) (Transfer, error) {
+	intoOurs := slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Type == LedgerLeg && l.Amount > 0 && ledger.WellKnown(l.Account) })
+	t, err := one(ctx, q, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(s.trying), intoOurs)
+	if errors.Is(err, ErrNotFound) || database.Violated(err, "transfer_keys_pkey") {
+		return t, errNotMade
+	}
+	return t, err
 }
 
 // takeKey notes that the request's key names this transfer, for ever. Guard: the primary key.
@@ -248,12 +273,12 @@ func linesOf(money []Leg) []ledger.Line {
 }
 
 // start hands a transfer to its flow. A failure is harmless: the row is durable, and the re-drive starts it a little later.
-func (s *Service) start(ctx context.Context, t Transfer, resume bool) bool {
+func (s *Service) start(ctx context.Context, t Transfer, resume bool) (run string, started bool) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
-	err := s.driver.StartTransfer(bounded, t, resume)
+	run, err := s.driver.StartTransfer(bounded, t, resume)
 	if err == nil {
-		return true
+		return run, true
 	}
 	s.log.Warn("the engine did not take a transfer; the re-drive will start it", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.Error(err))
 	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
@@ -261,7 +286,7 @@ func (s *Service) start(ctx context.Context, t Transfer, resume bool) bool {
 	if _, err := s.pool.Exec(store, "UPDATE transfers SET next_drive_at = $2 WHERE id = $1 AND ended_at IS NULL", t.ID, s.now().Add(retryDeadline)); err != nil {
 		s.log.Warn("a transfer keeps its full deadline", zap.Int64("transfer", t.ID), zap.Error(err))
 	}
-	return false
+	return "", false
 }
 
 // Get reads a transfer of a tenant. Error: [ErrNotFound].
@@ -280,8 +305,8 @@ func read(ctx context.Context, tx pgx.Tx, id int64) (Transfer, error) {
 	return one(ctx, tx, transferSQL+" WHERE id = $1", id)
 }
 
-func one(ctx context.Context, tx pgx.Tx, query string, args ...any) (Transfer, error) {
-	rows, err := tx.Query(ctx, query, args...)
+func one(ctx context.Context, q database.Querier, query string, args ...any) (Transfer, error) {
+	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return Transfer{}, fmt.Errorf("read a transfer: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
@@ -33,9 +34,41 @@ type Progress struct {
 	External []int
 }
 
+//go:embed sql/try.sql
+var trySQL string
+
 // Try tries the legs in this database: what is paid is held, what is taken is reserved, who is paid must exist. A transfer
 // that is decided already is left alone, and the answer says so; a refusal leaves nothing behind.
 func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
+	p, err = s.tryMoney(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		p, err = s.tryAll(ctx, id)
+	}
+	if code := refusal(err); code != "" {
+		p.Failure = code
+		return p, nil
+	}
+	if errors.Is(err, ledger.ErrBarred) {
+		p.Failure = Canceled
+		return p, nil
+	}
+	if err != nil {
+		return Progress{}, fmt.Errorf("try transfer %d: %w", id, err)
+	}
+	return p, nil
+}
+
+// tryMoney tries a transfer that takes no goods in one round trip. Error: [pgx.ErrNoRows] when nothing was done.
+func (s *Service) tryMoney(ctx context.Context, id int64) (Progress, error) {
+	p := Progress{State: Trying}
+	err := database.InOneTrip(ctx, s.pool, func(q database.Querier) error {
+		return q.QueryRow(ctx, trySQL, id, int64(headroom), Trying).Scan(&p.External)
+	})
+	return p, cmp.Or(ledger.Refusal(err), err)
+}
+
+// tryAll tries the legs step by step, and says why what cannot be done cannot.
+func (s *Service) tryAll(ctx context.Context, id int64) (p Progress, err error) {
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		// Locked against the decision: a Try that comes after it finds it made, however late, and whatever was purged.
 		t, err := one(ctx, tx, transferSQL+" WHERE id = $1 FOR SHARE", id)
@@ -55,18 +88,7 @@ func (s *Service) Try(ctx context.Context, id int64) (p Progress, err error) {
 		})
 		return err
 	})
-	if code := refusal(err); code != "" {
-		p.Failure = code
-		return p, nil
-	}
-	if errors.Is(err, ledger.ErrBarred) {
-		p.Failure = Canceled
-		return p, nil
-	}
-	if err != nil {
-		return Progress{}, fmt.Errorf("try transfer %d: %w", id, err)
-	}
-	return p, nil
+	return p, err
 }
 
 func fence(t Transfer) ledger.Fence { return ledger.Fence{GID: t.GID, Branch: booksBranch} }
@@ -133,15 +155,48 @@ func (s *Service) Decide(ctx context.Context, id int64, failure string) (p Progr
 	return p, nil
 }
 
+//go:embed sql/settle.sql
+var settleSQL string
+
+//go:embed sql/end_settled.sql
+var endSettledSQL string
+
 // Settle decides a transfer without external participants and carries the decision out, in one transaction: where all legs
 // live in this database nobody can see the one without the other.
 func (s *Service) Settle(ctx context.Context, id int64, failure string) (p Progress, err error) {
-	p, err = s.settle(ctx, id, failure)
+	settled := false
+	if failure == "" {
+		settled, err = s.settleMoney(ctx, id)
+	}
+	if settled {
+		return Progress{State: Confirmed}, nil
+	}
+	if err == nil {
+		p, err = s.settle(ctx, id, failure)
+	}
 	if failure == "" && errors.Is(err, ledger.ErrOutOfRange) {
 		// Rolled back with its decision: it can still be cancelled, and must be, as it could never be confirmed.
-		return s.settle(ctx, id, AmountOutOfRange)
+		p, err = s.settle(ctx, id, AmountOutOfRange)
 	}
-	return p, err
+	if err != nil {
+		return Progress{}, fmt.Errorf("settle transfer %d: %w", id, err)
+	}
+	return p, nil
+}
+
+// settleMoney decides to confirm a transfer of money alone and does it, in one round trip; settled is false when nothing was
+// done: it takes goods, was decided before, or was not tried.
+func (s *Service) settleMoney(ctx context.Context, id int64) (settled bool, err error) {
+	err = database.InOneTrip(ctx, s.pool, func(q database.Querier) error {
+		var batch pgx.Batch
+		batch.Queue(settleSQL, id, s.now().Add(endingDeadline), Trying)
+		batch.Queue(endSettledSQL, id).Exec(func(tag pgconn.CommandTag) error {
+			settled = tag.RowsAffected() == 1
+			return nil
+		})
+		return q.SendBatch(ctx, &batch).Close()
+	})
+	return settled && err == nil, cmp.Or(ledger.Refusal(err), err)
 }
 
 func (s *Service) settle(ctx context.Context, id int64, failure string) (p Progress, err error) {
@@ -153,10 +208,7 @@ func (s *Service) settle(ctx context.Context, id int64, failure string) (p Progr
 		p, err = s.end(ctx, tx, t, true)
 		return err
 	})
-	if err != nil {
-		return Progress{}, fmt.Errorf("settle transfer %d: %w", id, err)
-	}
-	return p, nil
+	return p, err
 }
 
 func (s *Service) decide(ctx context.Context, tx pgx.Tx, id int64, failure string) (Transfer, error) {
@@ -327,7 +379,7 @@ func (s *Service) startDue(ctx context.Context) (int, error) {
 		if t.State != Trying || now.Sub(t.CreatedAt) > stuckAfter {
 			alert.Raise(s.log, alert.TransferStuck, "a transfer does not end", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.String("state", string(t.State)))
 		}
-		if !s.start(ctx, t, true) {
+		if _, started := s.start(ctx, t, true); !started {
 			return i, nil // the engine is away: the others wait for their next deadline
 		}
 	}

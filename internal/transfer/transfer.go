@@ -87,6 +87,8 @@ type Transfer struct {
 	CreatedAt      time.Time       `db:"created_at"`
 	DecidedAt      *time.Time      `db:"decided_at"`
 	EndedAt        *time.Time      `db:"ended_at"`
+	// RunID is the run of the flow that has just been started or found, for who waits for its end; else empty.
+	RunID string `db:"-"`
 }
 
 // Codes of a refusal; a cancelled transfer keeps its code.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -193,6 +194,10 @@ func TestCrossedTransfersDoNotDeadlockAndNoneIsAbandoned(t *testing.T) {
 			if i%8 >= 6 {
 				failure = transfer.Canceled
 			}
+			if i%16 < 8 {
+				_, err = s.Transfers.Settle(ctx, got.ID, failure)
+				return err
+			}
 			if _, err := s.Transfers.Decide(ctx, got.ID, failure); err != nil {
 				return err
 			}
@@ -206,55 +211,79 @@ func TestCrossedTransfersDoNotDeadlockAndNoneIsAbandoned(t *testing.T) {
 	s.RequireInvariants(t)
 }
 
-// The steps of a flow in bad orders. What stands is compared after every step.
+// The steps of a flow in bad orders, of money with goods and of money alone. What stands is compared after every step.
 func TestTheStepsOfATransferInEveryOrder(t *testing.T) {
 	t.Parallel()
 	const (
-		held      = "a 1000 held 100, b 1000, books 5 reserved 2"
-		confirmed = "a 900 held 0, b 1100, books 3 reserved 0"
+		begun     = "nothing"
+		held      = "held"
+		confirmed = "done"
 	)
+	stands := map[string]map[string]string{
+		"goods":       {begun: untouched, held: "a 1000 held 100, b 1000, books 5 reserved 2", confirmed: "a 900 held 0, b 1100, books 3 reserved 0"},
+		"money alone": {begun: untouched, held: "a 1000 held 100, b 1000, books 5 reserved 0", confirmed: "a 900 held 0, b 1100, books 5 reserved 0"},
+	}
 	for name, steps := range map[string][]string{
-		"try, confirm":                       {"try:" + held, "decide:" + held, "end:" + confirmed},
-		"each step twice":                    {"try:" + held, "try:" + held, "decide:" + held, "decide:" + held, "end:" + confirmed, "end:" + confirmed},
-		"try, cancel":                        {"try:" + held, "cancel:" + held, "end:" + untouched, "end:" + untouched},
-		"cancel before try, then a late try": {"cancel:" + untouched, "try:" + untouched, "end:" + untouched, "try:" + untouched},
-		"cancel after the decision":          {"try:" + held, "decide:" + held, "cancel:" + held, "end:" + confirmed},
-		"decide after a cancel":              {"try:" + held, "cancel:" + held, "decide:" + held, "end:" + untouched},
-		"end before any decision":            {"try:" + held, "end:" + held, "decide:" + held, "end:" + confirmed},
-		"a late try after the end":           {"try:" + held, "decide:" + held, "end:" + confirmed, "try:" + confirmed},
+		"try, confirm":                         {"try:" + held, "decide:" + held, "end:" + confirmed},
+		"each step twice":                      {"try:" + held, "try:" + held, "decide:" + held, "decide:" + held, "end:" + confirmed, "end:" + confirmed},
+		"try, cancel":                          {"try:" + held, "cancel:" + held, "end:" + begun, "end:" + begun},
+		"cancel before try, then a late try":   {"cancel:" + begun, "try:" + begun, "end:" + begun, "try:" + begun},
+		"cancel after the decision":            {"try:" + held, "decide:" + held, "cancel:" + held, "end:" + confirmed},
+		"decide after a cancel":                {"try:" + held, "cancel:" + held, "decide:" + held, "end:" + begun},
+		"end before any decision":              {"try:" + held, "end:" + held, "decide:" + held, "end:" + confirmed},
+		"a late try after the end":             {"try:" + held, "decide:" + held, "end:" + confirmed, "try:" + confirmed},
+		"try, settle":                          {"try:" + held, "settle:" + confirmed},
+		"settle twice, then every other step":  {"try:" + held, "settle:" + confirmed, "settle:" + confirmed, "give up:" + confirmed, "try:" + confirmed, "cancel:" + confirmed, "end:" + confirmed},
+		"settle to cancel, then every step":    {"try:" + held, "give up:" + begun, "settle:" + begun, "try:" + begun, "decide:" + begun, "end:" + begun},
+		"settle to cancel what was not tried":  {"give up:" + begun, "try:" + begun, "settle:" + begun},
+		"settle what was decided to confirm":   {"try:" + held, "decide:" + held, "settle:" + confirmed},
+		"settle what was decided to cancel":    {"try:" + held, "cancel:" + held, "settle:" + begun, "settle:" + begun},
+		"settle before try confirms nothing":   {"settle!" + begun, "try:" + held, "settle:" + confirmed},
+		"a cancel that comes after the settle": {"try:" + held, "settle:" + confirmed, "cancel:" + confirmed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newStory(t)
-			got := s.begin(t, s.pay("k", 100, book(2)))
-			for _, step := range steps {
-				do, after, _ := cut(step)
-				var err error
-				switch do {
-				case "try":
-					_, err = s.Transfers.Try(t.Context(), got.ID)
-				case "decide":
-					_, err = s.Transfers.Decide(t.Context(), got.ID, "")
-				case "cancel":
-					_, err = s.Transfers.Decide(t.Context(), got.ID, transfer.Canceled)
-				case "end":
-					_, err = s.Transfers.End(t.Context(), got.ID, true)
+		for what, stands := range stands {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				s := newStory(t)
+				var more []transfer.Leg
+				if what == "goods" {
+					more = append(more, book(2))
 				}
-				require.NoError(t, err, step)
-				require.Equal(t, after, s.stands(t), step)
-			}
-			s.RequireInvariants(t)
-		})
+				got := s.begin(t, s.pay("k", 100, more...))
+				for _, step := range steps {
+					do, after, refused := cut(step)
+					var err error
+					switch do {
+					case "try":
+						_, err = s.Transfers.Try(t.Context(), got.ID)
+					case "decide":
+						_, err = s.Transfers.Decide(t.Context(), got.ID, "")
+					case "cancel":
+						_, err = s.Transfers.Decide(t.Context(), got.ID, transfer.Canceled)
+					case "end":
+						_, err = s.Transfers.End(t.Context(), got.ID, true)
+					case "settle":
+						_, err = s.Transfers.Settle(t.Context(), got.ID, "")
+					case "give up":
+						_, err = s.Transfers.Settle(t.Context(), got.ID, transfer.Canceled)
+					}
+					if refused {
+						require.ErrorIs(t, err, ledger.ErrNotTried, step)
+					} else {
+						require.NoError(t, err, step)
+					}
+					require.Equal(t, stands[after], s.stands(t), step)
+				}
+				s.RequireInvariants(t)
+			})
+		}
 	}
 }
 
-func cut(step string) (do, after string, ok bool) {
-	for i := range step {
-		if step[i] == ':' {
-			return step[:i], step[i+1:], true
-		}
-	}
-	return step, "", false
+// cut reads "step:what stands then", or "step!what stands then" where the step must be refused.
+func cut(step string) (do, after string, refused bool) {
+	i := strings.IndexAny(step, ":!")
+	return step[:i], step[i+1:], step[i] == '!'
 }
 
 func TestARefusedTryIsCancelledAndLeavesNothing(t *testing.T) {
@@ -296,6 +325,134 @@ func TestConfirmAgainstCancelIsDecidedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	s.RequireInvariants(t)
+}
+
+// Each of them would take all that there is: a repeat that looked at what is available, and not at its fence, would be refused.
+func TestManyTriesOfOneTransferAtOnceAreOne(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string][]transfer.Leg{"money alone": nil, "goods": {book(5)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			got := s.begin(t, s.pay("k", 1000, more...))
+			var group errgroup.Group
+			for range 20 {
+				group.Go(func() error {
+					p, err := s.Transfers.Try(context.Background(), got.ID)
+					if err == nil && (p.Failure != "" || p.State != transfer.Trying) {
+						err = fmt.Errorf("state %s, failure %q", p.State, p.Failure)
+					}
+					return err
+				})
+			}
+			require.NoError(t, group.Wait())
+			require.Equal(t, 1, s.Count(t, "SELECT count(*) FROM holds WHERE tenant_id = $1", s.Tenant))
+			_, err := s.Transfers.Settle(t.Context(), got.ID, "")
+			require.NoError(t, err)
+			s.RequireInvariants(t)
+		})
+	}
+}
+
+func TestSettlesAtOnceAreDecidedOnce(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	for round := range 30 {
+		got := s.begin(t, s.pay(fmt.Sprint("k", round), 10))
+		_, err := s.Transfers.Try(t.Context(), got.ID)
+		require.NoError(t, err)
+		states := make([]transfer.State, 4)
+		var group errgroup.Group
+		for i := range states {
+			group.Go(func() error {
+				p, err := s.Transfers.Settle(context.Background(), got.ID, []string{"", transfer.Canceled}[i%2])
+				states[i] = p.State
+				return err
+			})
+		}
+		require.NoError(t, group.Wait())
+		for _, state := range states {
+			require.Equal(t, states[0], state, "all are told the one end")
+		}
+	}
+	s.RequireInvariants(t)
+}
+
+func TestMoneyThatIsNotHeldAnyMoreIsNotMoved(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	got := s.begin(t, s.pay("k", 100))
+	_, err := s.Transfers.Try(t.Context(), got.ID)
+	require.NoError(t, err)
+	// A hand releases the hold.
+	require.NoError(t, database.InTx(t.Context(), s.Engine, func(tx pgx.Tx) error {
+		_, err := ledger.Release(t.Context(), tx, s.Tenant, got.GID+"#0")
+		return err
+	}))
+	_, err = s.Transfers.Settle(t.Context(), got.ID, "")
+	require.Error(t, err)
+	now, err := s.Transfers.Get(t.Context(), s.Tenant, got.ID)
+	require.NoError(t, err)
+	require.Equal(t, transfer.Trying, now.State, "rolled back with its decision")
+	require.Equal(t, untouched, s.stands(t))
+	_, err = s.Transfers.Settle(t.Context(), got.ID, transfer.Canceled)
+	require.NoError(t, err)
+	s.RequireInvariants(t)
+}
+
+func TestAPayeeWhoHasTooMuchByThenIsNotPaid(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	got := s.begin(t, s.pay("k", 100))
+	_, err := s.Transfers.Try(t.Context(), got.ID)
+	require.NoError(t, err)
+	const most = 1 << 62
+	require.NoError(t, database.InTx(t.Context(), s.Engine, func(tx pgx.Tx) error {
+		_, _, err := ledger.Post(t.Context(), tx, ledger.Journal{TenantID: s.Tenant, Key: "flood", Kind: "posting", Lines: []ledger.Line{
+			{Code: "bank2", Currency: "CNY", Amount: -most + 1050, AllowNegative: true}, {Code: "b", Currency: "CNY", Amount: most - 1050},
+		}})
+		return err
+	}))
+	p, err := s.Transfers.Settle(t.Context(), got.ID, "")
+	require.NoError(t, err)
+	require.Equal(t, transfer.Cancelled, p.State)
+	require.Equal(t, transfer.AmountOutOfRange, p.Failure)
+	s.RequireInvariants(t)
+}
+
+// A key that is taken by another transfer while this one is begun: the loser leaves nothing behind.
+func TestAKeyThatIsTakenAtThisMoment(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []transfer.Mode{transfer.Direct, transfer.TCC} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			r := s.pay("", 100)
+			r.Reference = "first"
+			first, _, err := s.Transfers.Create(t.Context(), r)
+			require.NoError(t, err)
+			tx, err := s.Engine.Begin(t.Context())
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback(context.Background()) }()
+			_, err = tx.Exec(t.Context(), "INSERT INTO transfer_keys (tenant_id, key, transfer_id) VALUES ($1, 'k', $2)", s.Tenant, first.ID)
+			require.NoError(t, err)
+
+			second := s.pay("k", 100)
+			second.Mode = mode
+			answer := make(chan error, 1)
+			go func() {
+				_, _, err := s.Transfers.Create(context.Background(), second)
+				answer <- err
+			}()
+			require.Eventually(t, func() bool {
+				return s.Count(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+			}, 20*time.Second, 10*time.Millisecond, "it waits for who has taken the key")
+			require.NoError(t, tx.Commit(t.Context()))
+			require.ErrorIs(t, <-answer, transfer.ErrKeyReused)
+			require.Equal(t, 1, s.Count(t, "SELECT count(*) FROM transfers WHERE tenant_id = $1", s.Tenant))
+			s.RequireInvariants(t)
+		})
+	}
 }
 
 func TestWhatWasPurgedStaysBarred(t *testing.T) {
