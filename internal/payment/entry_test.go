@@ -382,6 +382,27 @@ func TestAnEngineThatIsAwayDelaysAndLosesNothing(t *testing.T) {
 	h.RequireInvariants(t)
 }
 
+func TestAnEventThatIsRefusedAgainAndAgainIsNeverLaterThanItsDeadline(t *testing.T) {
+	t.Parallel()
+	h, driver := newHouse(t)
+	driver.Err = errors.New("refused")
+	h.Create(t, testhouse.Order("o", 100))
+	h.Report(t, testhouse.Paid(t, "tx", "o", 100))
+	for range 10 {
+		h.Clock.Pass(payment.DefaultPlan.Received)
+		_, err := h.Entry.Redrive(t.Context())
+		require.NoError(t, err)
+	}
+	require.Equal(t, 10, h.Count(t, "SELECT drives FROM channel_events"), "each deadline is a try")
+	driver.Err = nil
+	h.Clock.Pass(payment.DefaultPlan.Received)
+	moved, err := h.Entry.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, moved)
+	driver.Book(t, h.Books)
+	h.RequireInvariants(t)
+}
+
 // silent is a driver that does not answer while it is away.
 type silent struct {
 	*testhouse.Deliveries

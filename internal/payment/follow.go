@@ -86,8 +86,8 @@ func (e *Entry) deliver(ctx context.Context, due []Delivery) (taken int) {
 	return taken
 }
 
-// postpone makes the re-drive take events after the plan's retry time, doubled for each time it has tried, instead of their
-// deadline. While the engine is away it is the retry time alone, and the try does not count.
+// postpone makes the re-drive take events after the plan's retry time, doubled for each time it has tried, but never later than
+// their deadline. While the engine is away it is the retry time alone, and the try does not count.
 func (e *Entry) postpone(ctx context.Context, due []Delivery, away bool) {
 	var ids []int64
 	var at []time.Time
@@ -97,7 +97,7 @@ func (e *Entry) postpone(ctx context.Context, due []Delivery, away bool) {
 			tries = 0
 		}
 		ids = append(ids, d.EventID)
-		at = append(at, e.now().Add(e.plan.Retry<<tries))
+		at = append(at, e.now().Add(min(e.plan.Retry<<tries, e.plan.Received)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.plan.Signal)
 	defer cancel()
