@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/alert"
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/payment"
 )
@@ -74,7 +75,16 @@ func (s *Service) close(ctx context.Context, o order, a channel.Acquirer, asked 
 			return "", fmt.Errorf("close order %s at the channel: %w", o.OutTradeNo, err) // paid meanwhile: the next call sees it
 		}
 	}
-	return channel.OrderClosed, s.books.Close(ctx, o.ID, reason)
+	state, err := s.books.Close(ctx, o.ID, reason, o.PrepayState)
+	switch {
+	case err != nil:
+		return "", err
+	case state == payment.Pending:
+		return "", fmt.Errorf("order %s has moved while it was closed at the channel: it is looked after again", o.OutTradeNo)
+	case state == payment.Closed:
+		return channel.OrderClosed, nil
+	}
+	return channel.OrderPaid, nil
 }
 
 func deref(p *string) string {
@@ -89,6 +99,10 @@ const (
 	askAgain = 5 * time.Minute
 	// asksAtOnce bounds one round.
 	asksAtOnce = 100
+	// giveUpAfter failures in a row the engine is taken to be away: the rest of a round is not tried.
+	giveUpAfter = 3
+	// closingTooLong is when an order that is not closed yet becomes somebody's business.
+	closingTooLong = 30 * time.Minute
 	// startTimeout bounds the hand-over of one order to the engine.
 	startTimeout = 500 * time.Millisecond
 )
@@ -101,18 +115,36 @@ func (s *Service) Redrive(ctx context.Context) (started int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim orders to ask about: %w", err)
 	}
-	due, err := pgx.CollectRows(rows, pgx.RowToStructByName[Ref])
+	type claimed struct {
+		Ref
+		EndsAt time.Time `db:"ends_at"`
+	}
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByName[claimed])
 	if err != nil {
 		return 0, fmt.Errorf("claim orders to ask about: %w", err)
 	}
 	var refused []int64
-	for _, ref := range due {
-		if err := s.start(ctx, ref); err != nil {
-			refused = append(refused, ref.PaymentID)
-			s.log.Warn("the engine did not take an inquiry; it comes again", zap.String("tenant", ref.TenantID), zap.String("order", ref.OutTradeNo), zap.Error(err))
+	failed := 0
+	var late []string
+	for _, c := range due {
+		if now.Sub(c.EndsAt) > closingTooLong {
+			late = append(late, c.TenantID+"/"+c.OutTradeNo)
+		}
+		if failed == giveUpAfter {
+			refused = append(refused, c.PaymentID)
 			continue
 		}
+		if err := s.start(ctx, c.Ref); err != nil {
+			failed++
+			refused = append(refused, c.PaymentID)
+			s.log.Warn("the engine did not take an inquiry; it comes again", zap.String("tenant", c.TenantID), zap.String("order", c.OutTradeNo), zap.Error(err))
+			continue
+		}
+		failed = 0
 		started++
+	}
+	if len(late) > 0 {
+		alert.Raise(s.log, alert.InquiryStuck, "orders that are over do not get closed", zap.Strings("orders", late))
 	}
 	if len(refused) > 0 {
 		_, err = s.pool.Exec(ctx, "UPDATE payments SET next_ask_at = $2 WHERE id = ANY($1) AND state = 'PENDING'", refused, now.Add(askSoon))

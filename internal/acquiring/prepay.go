@@ -28,7 +28,7 @@ var (
 // Errors: [payment.ErrNotFound], or what made the call's outcome unknown.
 func (s *Service) Prepay(ctx context.Context, paymentID int64) (state string, err error) {
 	var calls int
-	err = s.pool.QueryRow(ctx, beginPrepaySQL, paymentID).Scan(&calls)
+	err = s.pool.QueryRow(ctx, beginPrepaySQL, paymentID, s.now()).Scan(&calls)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s.prepayState(ctx, paymentID)
 	}
@@ -101,7 +101,7 @@ func (s *Service) prepayState(ctx context.Context, paymentID int64) (string, err
 		return "", err
 	}
 	if *o.PrepayState == payment.PrepayPending {
-		return "", nil // it is being closed
+		return "", nil // it is being closed, or about to be
 	}
 	return *o.PrepayState, nil
 }

@@ -345,22 +345,29 @@ func (b *Books) tell(ev Event, v Verdict) {
 	}
 }
 
-// Close closes an order that its channel says nobody has paid, nobody can pay any more. An order that is not PENDING, or
-// whose payment is reported and about to be booked, stays as it is. Error: [ErrNotFound].
-func (b *Books) Close(ctx context.Context, paymentID int64, reason string) error {
-	err := database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
+// Close closes an order that its channel says nobody has paid, nobody can pay any more, and gives the order's state after it.
+// prepayState is that of the order when the channel was asked. An order that is not PENDING, whose payment is reported and
+// about to be booked, or whose announcement was answered since, stays as it is: PENDING means that the channel must be asked
+// again. Error: [ErrNotFound].
+func (b *Books) Close(ctx context.Context, paymentID int64, reason string, prepayState *string) (state State, err error) {
+	err = database.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		var tenantID, outTradeNo string
-		err := tx.QueryRow(ctx, closeAskedSQL, paymentID, reason).Scan(&tenantID, &outTradeNo)
+		err := tx.QueryRow(ctx, closeAskedSQL, paymentID, reason, prepayState).Scan(&tenantID, &outTradeNo)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
+			err = tx.QueryRow(ctx, "SELECT state FROM payments WHERE id = $1", paymentID).Scan(&state)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return ErrNotFound
+			}
+			return err
 		}
 		if err != nil {
 			return err
 		}
+		state = Closed
 		return stock.Release(ctx, tx, tenantID, reservationKey(outTradeNo))
 	})
 	if err != nil {
-		return fmt.Errorf("close payment %d: %w", paymentID, err)
+		return "", fmt.Errorf("close payment %d: %w", paymentID, err)
 	}
-	return nil
+	return state, nil
 }

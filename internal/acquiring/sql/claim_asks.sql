@@ -11,4 +11,4 @@ UPDATE payments p
    SET next_ask_at = CASE WHEN p.close_requested_at IS NULL AND p.expires_at > $1 THEN p.expires_at ELSE $2 END
   FROM due, channel_accounts c
  WHERE p.id = due.id AND c.id = p.account_id
-RETURNING p.id, p.tenant_id, p.out_trade_no, c.channel
+RETURNING p.id, p.tenant_id, p.out_trade_no, c.channel, least(p.expires_at, p.close_requested_at) AS ends_at

@@ -48,12 +48,10 @@ func (a *account) checkAccount(ctx context.Context) channel.Finding {
 		return channel.Finding{OK: true, What: whatKey, Detail: "Stripe knows this restricted key; it may not read the account, so whose it is was not checked"}
 	case err != nil:
 		return a.unreachable(err, whatAccount)
-	case a.id != "" && found.ID != a.id:
+	case found.ID != a.id:
 		return channel.Finding{What: whatAccount, Detail: fmt.Sprintf("the secret_key is of %s, the configuration is of %s", quoted(found.ID), quoted(a.id))}
 	case !found.ChargesEnabled:
 		return channel.Finding{What: whatAccount, Detail: fmt.Sprintf("%s may not take payments yet: the Dashboard says what Stripe still needs", quoted(found.ID))}
-	case a.id == "":
-		return channel.Finding{OK: true, What: whatAccount, Detail: fmt.Sprintf("%s takes payments. Put \"account_id\": %s into the configuration: this key does not tell it, and without it a rolled key is another account", quoted(found.ID), quoted(found.ID))}
 	}
 	return channel.Finding{OK: true, What: whatAccount, Detail: quoted(found.ID) + " takes payments"}
 }

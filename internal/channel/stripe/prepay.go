@@ -3,6 +3,7 @@ package stripe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -190,9 +191,12 @@ func (a *account) payable(ctx context.Context, found []foundIntent, o channel.Or
 	return channel.Prepaid{}, false, nil
 }
 
-// prepaidByIntent gives the data of a PaymentIntent that can still be paid on the shop's page. One that is paid or canceled,
-// or asks for another amount, is a definite no: another of the same number must not be made beside it. Canceled ones are
-// passed over where several are looked through.
+// errPaying says that the payer is through and the money is not: neither an announcement nor a refusal of one.
+var errPaying = errors.New("the payment of this order is under way at Stripe")
+
+// prepaidByIntent gives the data of a PaymentIntent that can still be paid on the shop's page. One that is canceled, or asks
+// for another amount, is a definite no: another of the same number must not be made beside it. Nor beside one that is paid, or
+// being paid, but that is no refusal: the order is asked about. Canceled ones are passed over where several are looked through.
 func prepaidByIntent(p intent, o channel.Order) (prepaid channel.Prepaid, payable bool, err error) {
 	value, err := toStripe(o.Amount, o.Currency)
 	switch {
@@ -200,8 +204,10 @@ func prepaidByIntent(p intent, o channel.Order) (prepaid channel.Prepaid, payabl
 		return channel.Prepaid{}, false, err
 	case p.Metadata[metaOrder] != o.OutTradeNo, p.Amount != value || upper(p.Currency) != o.Currency:
 		return channel.Prepaid{}, false, &channel.Rejection{Code: "order_differs", Detail: "Stripe knows this number for another order"}
-	case p.Status == intentSucceeded, p.Status == intentProcessing:
-		return channel.Prepaid{}, false, &channel.Rejection{Code: "order_paid", Detail: "Stripe says that this order is paid, or is being paid"}
+	case p.Status == intentSucceeded:
+		return channel.Prepaid{}, false, channel.ErrPaid
+	case p.Status == intentProcessing:
+		return channel.Prepaid{}, false, errPaying
 	case p.Status == intentCanceled && o.Reference != "":
 		return channel.Prepaid{}, false, &channel.Rejection{Code: "order_closed", Detail: "Stripe says that this order is canceled"}
 	case p.Status == intentCanceled, o.Method == MethodCheckout:
@@ -218,8 +224,10 @@ func prepaidBySession(s session, o channel.Order) (channel.Prepaid, error) {
 		return channel.Prepaid{}, err
 	case s.order() != o.OutTradeNo, s.AmountTotal == nil || *s.AmountTotal != value || upper(s.Currency) != o.Currency:
 		return channel.Prepaid{}, &channel.Rejection{Code: "order_differs", Detail: "Stripe knows this number for another order"}
+	case s.PaymentStatus == sessionPaid:
+		return channel.Prepaid{}, channel.ErrPaid
 	case s.Status == sessionComplete:
-		return channel.Prepaid{}, &channel.Rejection{Code: "order_paid", Detail: "Stripe says that this order is paid, or is being paid"}
+		return channel.Prepaid{}, errPaying
 	case s.Status != sessionOpen:
 		return channel.Prepaid{}, &channel.Rejection{Code: "order_closed", Detail: "Stripe says that this session is over"}
 	}

@@ -1,8 +1,6 @@
 package stripe
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,8 +28,8 @@ type Config struct {
 	Livemode *bool `json:"livemode"`
 	// BaseURL is where the API is; empty is Stripe's.
 	BaseURL string `json:"base_url,omitempty"`
-	// AccountID is the Stripe account, acct_…. Keys since 2019 hold it; for an older one it is told here, so that the
-	// account is the same after its key was rolled.
+	// AccountID is the Stripe account, acct_…. Keys since 2019 hold it; for an older one it must be told here: two keys of one
+	// account are one account, also after one was rolled.
 	AccountID string `json:"account_id,omitempty"`
 }
 
@@ -77,7 +75,7 @@ func (Channel) Open(_ string, config []byte) (channel.Account, error) {
 		return nil, err
 	}
 	return &account{
-		id: id, live: live, webhookSecrets: cfg.WebhookSecrets, keyPrint: fingerprint(cfg.SecretKey),
+		id: id, live: live, webhookSecrets: cfg.WebhookSecrets,
 		api: &client{base: base, key: cfg.SecretKey, caller: channel.NewCaller()},
 		now: time.Now,
 	}, nil
@@ -128,13 +126,15 @@ var (
 	accountInKey = regexp.MustCompile(`^[sr]k_(?:live|test)_5(1[0-9A-Za-z]{15})[0-9A-Za-z]{40,}$`)
 )
 
-// accountOf finds the Stripe account: told, else read from the key, else unknown.
+// accountOf finds the Stripe account: told, or read from the key.
 func accountOf(cfg Config) (string, error) {
 	var inKey string
 	if found := accountInKey.FindStringSubmatch(cfg.SecretKey); found != nil {
 		inKey = "acct_" + found[1]
 	}
 	switch {
+	case cfg.AccountID == "" && inKey == "":
+		return "", errors.New("account_id must be told, acct_…: this secret_key does not hold it (Dashboard, Settings, Account details)")
 	case cfg.AccountID == "":
 		return inKey, nil
 	case !accountID.MatchString(cfg.AccountID):
@@ -143,12 +143,6 @@ func accountOf(cfg Config) (string, error) {
 		return "", errors.New("the secret_key is of another account than account_id")
 	}
 	return cfg.AccountID, nil
-}
-
-// fingerprint stands for a key that does not tell its account.
-func fingerprint(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return "key_" + hex.EncodeToString(sum[:16])
 }
 
 // Accepted implements [channel.Channel].
@@ -162,8 +156,7 @@ func (Channel) Refused(status int, code, detail string) channel.Ack {
 }
 
 type account struct {
-	id             string // acct_…; empty where neither the key nor the configuration tells it
-	keyPrint       string
+	id             string // acct_…
 	live           bool
 	webhookSecrets []string
 	api            *client
@@ -175,11 +168,5 @@ var (
 	_ channel.Acquirer = (*account)(nil)
 )
 
-// Identity is the Stripe account and its mode, which survive a rolled key. Where nobody tells the account, it is the key
-// itself, and a rolled key is another account: hence account_id.
-func (a *account) Identity() string {
-	if a.id != "" {
-		return a.id + ":" + modeName(a.live)
-	}
-	return a.keyPrint + ":" + modeName(a.live)
-}
+// Identity is the Stripe account and its mode, which survive a rolled key.
+func (a *account) Identity() string { return a.id + ":" + modeName(a.live) }
