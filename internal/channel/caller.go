@@ -14,9 +14,12 @@ import (
 
 // Limits of outgoing calls. A reply that takes longer is unknown, and asked for.
 const (
-	callTimeout   = 8 * time.Second
-	callsPerSec   = 30 // per account and process: below what the channels allow a merchant
-	callsBurst    = 30
+	callTimeout = 8 * time.Second
+	callsPerSec = 30 // per account and process: below what the channels allow a merchant
+	callsBurst  = 30
+	// rateWait bounds the wait for an account's turn: who waits holds a worker, and the other accounts need those too. What is
+	// not called now is called again later.
+	rateWait      = time.Second
 	maxReply      = 1 << 20
 	maxConnsPerAC = 32
 )
@@ -50,10 +53,16 @@ func NewCaller() *Caller {
 	}
 }
 
+// errBusy says that an account makes more calls than it may: this one was not made.
+var errBusy = errors.New("the account makes more calls than its rate: call again later")
+
 // Do sends a request and reads the whole reply, of at most 1 MiB. Any error leaves unknown whether the channel did it.
 func (c *Caller) Do(req *http.Request) (Reply, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), callTimeout)
 	defer cancel()
+	if err := c.turn(ctx); err != nil {
+		return Reply{}, err
+	}
 	response, err := c.send(req.WithContext(ctx))
 	if err != nil {
 		return Reply{}, err
@@ -71,12 +80,31 @@ func (c *Caller) Do(req *http.Request) (Reply, error) {
 
 // Stream sends a request and hands the reply's body on as it comes: for files, within the request's own context. The caller
 // closes the body.
-func (c *Caller) Stream(req *http.Request) (*http.Response, error) { return c.send(req) }
-
-func (c *Caller) send(req *http.Request) (*http.Response, error) {
+func (c *Caller) Stream(req *http.Request) (*http.Response, error) {
 	if err := c.limit.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the account's rate: %w", err)
 	}
+	return c.send(req)
+}
+
+// turn waits for the account's turn, where that is soon.
+func (c *Caller) turn(ctx context.Context) error {
+	r := c.limit.Reserve()
+	wait := r.Delay()
+	if wait > rateWait {
+		r.Cancel()
+		return errBusy
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		r.Cancel()
+		return fmt.Errorf("wait for the account's rate: %w", ctx.Err())
+	}
+}
+
+func (c *Caller) send(req *http.Request) (*http.Response, error) {
 	response, err := c.client.Do(req)
 	if named := (*url.Error)(nil); errors.As(err, &named) {
 		err = named.Err // its own text quotes the whole address, where some channels have signatures and personal data

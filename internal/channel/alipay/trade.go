@@ -76,8 +76,12 @@ func (a *account) precreate(ctx context.Context, o channel.Order, content orderC
 	return prepaid("qr_code", answer.QRCode)
 }
 
-// prepayRefusal: announcing moves no money, so every answer but a failure of Alipay's own is definite.
+// prepayRefusal: announcing moves no money, so every answer but a failure of Alipay's own is definite. An order that is paid is
+// asked about.
 func (r reply) prepayRefusal() error {
+	if r.SubCode == "ACQ.TRADE_HAS_SUCCESS" {
+		return fmt.Errorf("%w: %s", channel.ErrPaid, r)
+	}
 	if r.Code == "40004" && !strings.Contains(r.SubCode, "SYSTEM_ERROR") {
 		return &channel.Rejection{Code: r.code(), Detail: r.String()}
 	}

@@ -52,6 +52,9 @@ func (t transaction) events(a *account, asked bool) ([]channel.Event, error) {
 		Amount: t.Amount.Total, Currency: t.Amount.Currency, PayerAmount: t.Amount.PayerTotal, OccurredAt: at,
 		Mismatch: a.mismatch(t.MchID, t.SpMchID),
 	}
+	if e.Currency == "" && e.Amount > 0 {
+		e.Currency = currency
+	}
 	if e.Mismatch == "" && t.AppID != a.appID {
 		e.Mismatch = fmt.Sprintf("it is for the app %s, the account's is %s", quoted(t.AppID), a.appID)
 	}

@@ -40,6 +40,14 @@ func TestAPaymentSaysWhatThePayerPaidAndWhatTheMerchantGets(t *testing.T) {
 	}, e)
 }
 
+// The tables call the currency of an amount optional. Money must not wait for a person because it was left out.
+func TestAPaymentThatNamesNoCurrencyIsInTheOnlyOne(t *testing.T) {
+	t.Parallel()
+	account := openAccount(t, settings(nil))
+	e := readOne(t, account, notice("TRANSACTION.SUCCESS", "transaction", paymentFacts(map[string]any{"amount": map[string]any{"total": 9900}})))
+	require.Equal(t, []any{int64(9900), "CNY"}, []any{e.Amount, e.Currency})
+}
+
 func TestTheAssociatedDataMayBeEmpty(t *testing.T) {
 	t.Parallel()
 	account := openAccount(t, settings(nil))

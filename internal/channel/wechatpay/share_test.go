@@ -207,6 +207,7 @@ func TestAReceiverIsToldOfItsLeg(t *testing.T) {
 	transaction := h.shared(t, "order-1", 1000)
 	_, err := h.Share(t.Context(), shareOf(transaction, "share-1", channel.ShareReceiver{Account: "1900000110", Amount: 100}))
 	require.NoError(t, err)
+	require.Len(t, h.received(), 1, "the payment's notice")
 	require.NoError(t, h.sim.NotifyShare("share-1", "1900000110", h.callback))
 	events := h.received()
 	last := events[len(events)-1]

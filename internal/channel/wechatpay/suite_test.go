@@ -108,6 +108,7 @@ func TestSuite(t *testing.T) {
 				"amount": map[string]any{"total": pay.Amount, "currency": pay.Currency},
 			}))
 		},
+		OneCurrency: true,
 		UnknownType: envelope("COMPLAINT.CREATE", map[string]string{}),
 		Unusable: map[string][]byte{
 			"no type":                []byte(`{"resource":{}}`),
