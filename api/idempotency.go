@@ -82,7 +82,7 @@ func (s *server) idempotent(handle gin.HandlerFunc) gin.HandlerFunc {
 		if prefersAsync(c) {
 			wait = 0
 		}
-		key := idempotency.Key{Tenant: who(c).TenantID, Route: c.Request.Method + " " + c.FullPath(), Key: name}
+		key := idempotency.Key{Tenant: who(c).TenantID, Route: c.Request.Method + " " + c.FullPath(), Key: name, Life: who(c).Life}
 		claim, answer, err := s.keys.Begin(c.Request.Context(), key, print, wait)
 		switch {
 		case errors.Is(err, idempotency.ErrInProgress) && prefersAsync(c):

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/acquiring"
+	"github.com/paylatch/paylatch/internal/cache"
 	"github.com/paylatch/paylatch/internal/console"
 	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/internal/ledger"
@@ -51,6 +52,8 @@ type Config struct {
 	DatabaseReady, EngineReady func(context.Context) error
 	// IdempotencyTTL is how long the answer to a request with a key is kept; zero is the default.
 	IdempotencyTTL time.Duration
+	// Answers remembers answers that are kept; nil: only the database does.
+	Answers cache.Cache
 	// RateLimit bounds what one API key may ask of this process; zero does not.
 	RateLimit RateLimit
 	// WorkflowURL gives the Temporal UI's page of a workflow id; empty without a UI.
@@ -74,7 +77,7 @@ const (
 
 // Handler gives all routes.
 func Handler(cfg Config) http.Handler {
-	s := &server{cfg, cfg.Log, newLimits(cfg.RateLimit), idempotency.NewStore(cfg.API, cfg.IdempotencyTTL)}
+	s := &server{cfg, cfg.Log, newLimits(cfg.RateLimit), idempotency.NewStore(cfg.API, cfg.IdempotencyTTL, cfg.Answers)}
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.HandleMethodNotAllowed = true

@@ -174,7 +174,7 @@ func (c *devCommand) serve(ctx context.Context, log *zap.Logger, ownerURL string
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(engineDB, houseConfig{box, options, payment.DefaultPlan, "http://" + dialable(c.HTTP), log})
+	h, err := newHouse(engineDB, houseConfig{box, options, payment.DefaultPlan, "http://" + dialable(c.HTTP), log, ""})
 	if err != nil {
 		return err
 	}

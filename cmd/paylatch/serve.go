@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/api"
+	"github.com/paylatch/paylatch/internal/cache"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/engine"
 	"github.com/paylatch/paylatch/internal/idempotency"
@@ -27,6 +28,7 @@ type serveCommand struct {
 	HTTP           string `help:"Address to listen on." name:"http" default:"127.0.0.1:8080" env:"PAYLATCH_HTTP" placeholder:"ADDRESS"`
 	APIDatabaseURL string `help:"PostgreSQL as the role paylatch_api (row-level security)." name:"api-database-url" env:"PAYLATCH_API_DATABASE_URL" placeholder:"URL"`
 	callerFlags
+	RedisURL   string `help:"Redis in which processes share what is final: redis://user:password@host:port/0. It is never needed." name:"redis-url" env:"PAYLATCH_REDIS_URL" placeholder:"URL"`
 	TemporalUI string `help:"Base URL of the Temporal UI, for links." name:"temporal-ui" env:"PAYLATCH_TEMPORAL_UI" placeholder:"URL"`
 }
 
@@ -61,7 +63,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(engineDB, houseConfig{box, options, c.plan(), c.PublicURL, log})
+	h, err := newHouse(engineDB, houseConfig{box, options, c.plan(), c.PublicURL, log, c.RedisURL})
 	if err != nil {
 		return err
 	}
@@ -133,6 +135,7 @@ func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, callers callerFl
 		Engine:         h.engine,
 		RateLimit:      api.RateLimit{PerSecond: callers.RateLimit, Burst: callers.RateBurst},
 		IdempotencyTTL: callers.IdempotencyTTL,
+		Answers:        h.answers(),
 		DatabaseReady: func(ctx context.Context) error {
 			return errors.Join(database.Ready(ctx, h.engine), pingAPI(ctx, apiDB))
 		},
@@ -140,6 +143,14 @@ func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, callers callerFl
 		WorkflowURL: func(id string) string { return engine.WorkflowURL(temporalUI, h.namespace, id) },
 		Log:         h.log,
 	})
+}
+
+// answers is where kept answers are remembered besides the database: in Redis, if there is one.
+func (h *house) answers() cache.Cache {
+	if h.redis == nil {
+		return nil
+	}
+	return h.redis
 }
 
 func pingAPI(ctx context.Context, db *pgxpool.Pool) error {

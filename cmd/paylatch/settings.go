@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/paylatch/paylatch/internal/acquiring"
+	"github.com/paylatch/paylatch/internal/cache"
 	"github.com/paylatch/paylatch/internal/channel/registry"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/engine"
@@ -156,6 +157,7 @@ type house struct {
 	starter   *start.Starter
 	group     *ledger.Group
 	temporal  client.Client
+	redis     *cache.Redis // nil: none
 	namespace string
 	log       *zap.Logger
 }
@@ -167,7 +169,12 @@ type houseConfig struct {
 	plan      payment.Plan
 	publicURL string
 	log       *zap.Logger
+	// redisURL is where processes share what is final; empty: each remembers for itself.
+	redisURL string
 }
+
+// rememberedEvents is how many DONE events a process remembers: some 20 MB.
+const rememberedEvents = 1 << 16
 
 func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 	temporal, err := engine.Open(c.temporal)
@@ -179,7 +186,7 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 	matters := []payment.Matter{share.NewMatter(nil), refund.NewMatter(accounts, nil)}
 	entry := payment.NewEntry(engineDB, accounts, starter, c.log, c.plan, nil, matters...)
 	books := payment.NewBooks(engineDB, c.log, matters...)
-	return &house{
+	h := &house{
 		engine:   engineDB,
 		accounts: accounts,
 		entry:    entry,
@@ -197,12 +204,30 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 		temporal:  temporal,
 		namespace: c.temporal.Namespace,
 		log:       c.log,
-	}, nil
+	}
+	return h, h.remember(c)
+}
+
+// remember lets duplicates of what is final be answered without the database.
+func (h *house) remember(c houseConfig) (err error) {
+	caches := []cache.Cache{cache.NewMemory(rememberedEvents)}
+	if c.redisURL != "" {
+		cache.Quiet(c.log)
+		if h.redis, err = cache.NewRedis(c.redisURL, c.box, c.log); err != nil {
+			return err
+		}
+		caches = append(caches, h.redis)
+	}
+	h.entry.UseCache(cache.Layers(caches...))
+	return nil
 }
 
 func (h *house) close() {
 	h.group.Stop()
 	h.temporal.Close()
+	if h.redis != nil {
+		_ = h.redis.Close() // it only forgets
+	}
 	h.engine.Close()
 }
 

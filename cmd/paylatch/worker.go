@@ -47,7 +47,7 @@ func (c *workerCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(db, houseConfig{box, options, c.plan(), c.PublicURL, log})
+	h, err := newHouse(db, houseConfig{box, options, c.plan(), c.PublicURL, log, ""})
 	if err != nil {
 		return err
 	}

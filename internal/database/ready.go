@@ -18,6 +18,12 @@ var ErrNotDurable = errors.New("the database is not durable")
 // ErrOldSchema says that migrations are missing.
 var ErrOldSchema = errors.New("the database schema is older than this program: run paylatch migrate up")
 
+// Life is SQL that names the life of the database: its identity since the server started and the events table was made. After
+// a restore or a fail-over it is another, so what was remembered of the former one is not asked for. A restart makes it
+// another too, which costs speed alone.
+const Life = `concat_ws('/', (SELECT oid FROM pg_database WHERE datname = current_database()),
+       pg_relation_filenode('channel_events'), extract(epoch FROM pg_postmaster_start_time()))`
+
 // Ready reports whether money may be acknowledged on this database: it answers, its schema is this program's, and a
 // commit means "on disk". Errors: [ErrNotDurable], [ErrOldSchema], or what kept it from answering.
 func Ready(ctx context.Context, pool *pgxpool.Pool) error {

@@ -3,17 +3,21 @@ package idempotency
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paylatch/paylatch/internal/database"
 )
 
 // Claim is the right to work on a request, until it is finished, given back, or taken over.
 type Claim struct {
-	store *Store
-	key   Key
-	token []byte
+	store       *Store
+	key         Key
+	fingerprint Fingerprint
+	begun       time.Time
+	token       []byte
 }
 
 type claimKey struct{}
@@ -55,8 +59,12 @@ func Complete(ctx context.Context, tx pgx.Tx, a Answer) error {
 
 // Finish keeps the answer. Where it is kept already, or another has the claim, nothing happens.
 func (c *Claim) Finish(ctx context.Context, a Answer) error {
-	if err := c.exec(ctx, finishSQL, c.args(a.Status, a.ContentType, a.Location, a.Body)...); err != nil {
+	kept, err := c.exec(ctx, finishSQL, c.args(a.Status, a.ContentType, a.Location, a.Body)...)
+	if err != nil {
 		return fmt.Errorf("keep the answer: %w", err)
+	}
+	if kept {
+		c.store.remember(ctx, c.key, keptAnswer{c.fingerprint, a}, c.store.ttl-time.Since(c.begun))
 	}
 	return nil
 }
@@ -64,7 +72,7 @@ func (c *Claim) Finish(ctx context.Context, a Answer) error {
 // Release gives the claim back without an answer: the effect may be there. The same request may be worked on anew at once, and
 // another request under the key is refused still.
 func (c *Claim) Release(ctx context.Context) error {
-	if err := c.exec(ctx, releaseSQL, c.args()...); err != nil {
+	if _, err := c.exec(ctx, releaseSQL, c.args()...); err != nil {
 		return fmt.Errorf("give the idempotency key back: %w", err)
 	}
 	return nil
@@ -72,7 +80,7 @@ func (c *Claim) Release(ctx context.Context) error {
 
 // Drop frees the key: nothing was done under it.
 func (c *Claim) Drop(ctx context.Context) error {
-	if err := c.exec(ctx, dropSQL, c.args()...); err != nil {
+	if _, err := c.exec(ctx, dropSQL, c.args()...); err != nil {
 		return fmt.Errorf("free the idempotency key: %w", err)
 	}
 	return nil
@@ -87,9 +95,14 @@ func (c *Claim) scope(batch *pgx.Batch) {
 	batch.Queue("SELECT set_config('paylatch.tenant', $1, true)", c.key.Tenant)
 }
 
-func (c *Claim) exec(ctx context.Context, statement string, args ...any) error {
+// exec runs one change for the claim's tenant and tells whether it changed the row.
+func (c *Claim) exec(ctx context.Context, statement string, args ...any) (changed bool, err error) {
 	var batch pgx.Batch
 	c.scope(&batch)
-	batch.Queue(statement, args...)
-	return c.store.pool.SendBatch(ctx, &batch).Close()
+	batch.Queue(statement, args...).Exec(func(tag pgconn.CommandTag) error {
+		changed = tag.RowsAffected() == 1
+		return nil
+	})
+	err = c.store.pool.SendBatch(ctx, &batch).Close()
+	return changed, err
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/paylatch/paylatch/internal/cache"
 )
 
 var (
@@ -53,6 +55,8 @@ type Key struct {
 	// Route is method and pattern of the path.
 	Route string
 	Key   string
+	// Life is the life of the database that the caller was found in (see database.Life); without one no cache is asked.
+	Life string
 }
 
 // Answer is an answer as it is kept and given again.
@@ -65,16 +69,17 @@ type Answer struct {
 
 // Store keeps keys, with the API's role: row-level security shows one tenant's.
 type Store struct {
-	pool *pgxpool.Pool
-	ttl  time.Duration
+	pool  *pgxpool.Pool
+	ttl   time.Duration
+	cache cache.Cache
 }
 
-// NewStore takes the API's pool and how long answers are kept; below [MinTTL] it is [DefaultTTL].
-func NewStore(pool *pgxpool.Pool, ttl time.Duration) *Store {
+// NewStore takes the API's pool and how long answers are kept; below [MinTTL] it is [DefaultTTL]. The cache may be nil.
+func NewStore(pool *pgxpool.Pool, ttl time.Duration, cache cache.Cache) *Store {
 	if ttl < MinTTL {
 		ttl = DefaultTTL
 	}
-	return &Store{pool, ttl}
+	return &Store{pool, ttl, cache}
 }
 
 // Fingerprint is a hash of a whole request.
@@ -89,14 +94,22 @@ const (
 // Begin claims a key, or gives the answer that is kept under it; one of the two is set where there is no error. While the same
 // request is worked on it waits as long as it may. Errors: [ErrReused], also then; [ErrInProgress].
 func (s *Store) Begin(ctx context.Context, key Key, fingerprint Fingerprint, wait time.Duration) (*Claim, *Answer, error) {
-	claim := &Claim{store: s, key: key, token: make([]byte, 16)}
+	if kept, ok := s.remembered(ctx, key); ok {
+		if kept.Fingerprint != fingerprint {
+			requests.WithLabelValues(string(reused)).Inc()
+			return nil, nil, ErrReused
+		}
+		requests.WithLabelValues(string(replayed)).Inc()
+		return nil, &kept.Answer, nil
+	}
+	claim := &Claim{store: s, key: key, fingerprint: fingerprint, begun: time.Now(), token: make([]byte, 16)}
 	rand.Read(claim.token)
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for pause := firstLook; ; pause = min(2*pause, laterLook) {
-		result, answer, err := s.try(ctx, claim, fingerprint)
+		result, answer, err := s.try(ctx, claim)
 		for err == nil && result == changed {
-			result, answer, err = s.try(ctx, claim, fingerprint)
+			result, answer, err = s.try(ctx, claim)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("claim the idempotency key: %w", err)
@@ -158,19 +171,20 @@ var (
 )
 
 type row struct {
-	Fingerprint []byte `db:"fingerprint"`
-	Mine        bool   `db:"mine"`
-	Lapsed      bool   `db:"lapsed"`
-	Expired     bool   `db:"expired"`
-	Status      *int   `db:"status"`
-	ContentType string `db:"content_type"`
-	Location    string `db:"location"`
-	Body        []byte `db:"body"`
+	Fingerprint []byte        `db:"fingerprint"`
+	Mine        bool          `db:"mine"`
+	Lapsed      bool          `db:"lapsed"`
+	Expired     bool          `db:"expired"`
+	Left        time.Duration `db:"left"`
+	Status      *int          `db:"status"`
+	ContentType string        `db:"content_type"`
+	Location    string        `db:"location"`
+	Body        []byte        `db:"body"`
 }
 
 // try claims the key if it is free or lapsed, and tells how it stands.
-func (s *Store) try(ctx context.Context, claim *Claim, fingerprint Fingerprint) (result, *Answer, error) {
-	k := claim.key
+func (s *Store) try(ctx context.Context, claim *Claim) (result, *Answer, error) {
+	k, fingerprint := claim.key, claim.fingerprint
 	r, err := s.look(ctx, claim, claimSQL, k.Tenant, k.Route, k.Key, fingerprint[:], claim.token, Lease, s.ttl)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -180,11 +194,14 @@ func (s *Store) try(ctx context.Context, claim *Claim, fingerprint Fingerprint) 
 	case r.Mine:
 		return fresh, nil, nil
 	case r.Expired && r.Lapsed:
-		return changed, nil, claim.exec(ctx, dropExpiredSQL, k.Tenant, k.Route, k.Key)
+		_, err := claim.exec(ctx, dropExpiredSQL, k.Tenant, k.Route, k.Key)
+		return changed, nil, err
 	case string(r.Fingerprint) != string(fingerprint[:]):
 		return reused, nil, nil
 	case r.Status != nil:
-		return replayed, &Answer{*r.Status, r.ContentType, r.Location, r.Body}, nil
+		answer := Answer{*r.Status, r.ContentType, r.Location, r.Body}
+		s.remember(ctx, k, keptAnswer{fingerprint, answer}, r.Left)
+		return replayed, &answer, nil
 	case !r.Lapsed:
 		return inProgress, nil, nil
 	}

@@ -41,7 +41,7 @@ func newHouse(t *testing.T) house {
 	}
 	_, err := db.Owner.Exec(t.Context(), "CREATE TABLE effects (what text NOT NULL); GRANT SELECT, INSERT ON effects TO paylatch_api, paylatch_engine")
 	require.NoError(t, err)
-	return house{db, idempotency.NewStore(db.API, time.Hour)}
+	return house{db, idempotency.NewStore(db.API, time.Hour, nil)}
 }
 
 // claim must get the right to work on the request.
@@ -168,7 +168,7 @@ func TestATwinWaitsForWhatBecomesOfTheFirst(t *testing.T) {
 			waiting := make(chan twin, 1)
 			go func() {
 				var w twin
-				w.claim, w.answer, w.err = idempotency.NewStore(pool, 0).Begin(context.Background(), key, request, time.Minute)
+				w.claim, w.answer, w.err = idempotency.NewStore(pool, 0, nil).Begin(context.Background(), key, request, time.Minute)
 				waiting <- w
 			}()
 			require.Eventually(t, func() bool { return looks.Load() > 2 }, 20*time.Second, 5*time.Millisecond, "it looks, and waits")
@@ -405,7 +405,7 @@ func TestTheTimeThatAnAnswerIsKeptIsTheStores(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"1": 2 * time.Hour, "2": idempotency.MinTTL, "3": 0, "4": time.Second} {
 		k := key
 		k.Key = name
-		_, _, err := idempotency.NewStore(h.API, ttl).Begin(t.Context(), k, request, 0)
+		_, _, err := idempotency.NewStore(h.API, ttl, nil).Begin(t.Context(), k, request, 0)
 		require.NoError(t, err)
 	}
 	for name, want := range map[string]time.Duration{"1": 2 * time.Hour, "2": time.Minute, "3": 24 * time.Hour, "4": 24 * time.Hour} {

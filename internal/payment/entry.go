@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/cache"
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/tenant"
@@ -78,6 +79,7 @@ type Entry struct {
 	plan     Plan
 	now      func() time.Time
 	matters  matters
+	done     cache.Cache // nil: none
 }
 
 // NewEntry takes the engine's pool. now is the clock of deadlines; nil is the real one. The list is what events of other kinds
@@ -86,7 +88,7 @@ func NewEntry(pool *pgxpool.Pool, accounts *tenant.Accounts, driver Driver, log 
 	if now == nil {
 		now = time.Now
 	}
-	return &Entry{pool, accounts, driver, log, plan, now, newMatters(list)}
+	return &Entry{pool: pool, accounts: accounts, driver: driver, log: log, plan: plan, now: now, matters: newMatters(list)}
 }
 
 // Reported says what the entry made of one event.
@@ -121,7 +123,7 @@ func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at
 	results := make([]Reported, len(list))
 	var fresh []int
 	for i, r := range list {
-		known, ok, err := e.lookUp(ctx, acct.ID, r, sum[:])
+		known, ok, err := e.lookUp(ctx, acct, r, sum[:])
 		if err != nil {
 			return nil, fmt.Errorf("look up event %s: %w", r.key, err)
 		}
@@ -177,10 +179,13 @@ func reports(acct tenant.Account, body []byte) []report {
 
 // lookUp is the first layer: a report whose every byte is known needs no transaction, unless its event is RECEIVED and has
 // rested long enough to be delivered again.
-func (e *Entry) lookUp(ctx context.Context, accountID int64, r report, sum []byte) (Reported, bool, error) {
+func (e *Entry) lookUp(ctx context.Context, acct tenant.Account, r report, sum []byte) (Reported, bool, error) {
+	if known, ok := e.remembered(ctx, acct, r, sum); ok {
+		return known, true, nil
+	}
 	var batch pgx.Batch
-	batch.Queue(eventSQL+" WHERE e.account_id = $1 AND e.event_key = $2", accountID, r.key)
-	batch.Queue("SELECT EXISTS (SELECT FROM channel_receipts WHERE account_id = $1 AND event_key = $2 AND body_sha256 = $3)", accountID, r.key, sum)
+	batch.Queue(eventSQL+" WHERE e.account_id = $1 AND e.event_key = $2", acct.ID, r.key)
+	batch.Queue("SELECT EXISTS (SELECT FROM channel_receipts WHERE account_id = $1 AND event_key = $2 AND body_sha256 = $3)", acct.ID, r.key, sum)
 	replies := e.pool.SendBatch(ctx, &batch)
 	defer replies.Close()
 	rows, err := replies.Query()
@@ -199,7 +204,11 @@ func (e *Entry) lookUp(ctx context.Context, accountID int64, r report, sum []byt
 		return Reported{}, false, err
 	}
 	rested := known.State == Received && !known.NextDriveAt.After(e.resumable())
-	return duplicateOf(known), kept && r.says(known) && !rested, nil
+	settled := kept && r.says(known) && !rested
+	if settled {
+		e.remember(ctx, acct, r, sum, known)
+	}
+	return duplicateOf(known), settled, nil
 }
 
 func duplicateOf(e Event) Reported {

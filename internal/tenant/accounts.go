@@ -23,6 +23,8 @@ type Account struct {
 	// Name is the account's name in the callback URL.
 	Name    string
 	Channel channel.Channel
+	// Life is the life of the database that it was read in; see [database.Life].
+	Life string
 	channel.Account
 }
 
@@ -99,8 +101,8 @@ func (a *Accounts) findIn(ctx context.Context, db interface {
 	var config []byte
 	var version int64
 	err := db.QueryRow(ctx,
-		"SELECT id, tenant_id, channel, account, config, version FROM channel_accounts WHERE "+where, args...).
-		Scan(&acct.ID, &acct.TenantID, &channelName, &acct.Name, &config, &version)
+		"SELECT id, tenant_id, channel, account, config, version, "+database.Life+" FROM channel_accounts WHERE "+where, args...).
+		Scan(&acct.ID, &acct.TenantID, &channelName, &acct.Name, &config, &version, &acct.Life)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Account{}, fmt.Errorf("channel account: %w", ErrUnknown)
 	}

@@ -202,6 +202,8 @@ type Identified struct {
 	KeyID           int64
 	KeyPrefix       string
 	Scopes          []Scope
+	// Life is the life of the database that it was read in; see [database.Life].
+	Life string
 }
 
 // May tells whether the key has a scope; admin has all.
@@ -216,10 +218,11 @@ func Identify(ctx context.Context, engine *pgxpool.Pool, apiKey string) (Identif
 	var who Identified
 	var noted bool
 	err := engine.QueryRow(ctx, `
-SELECT t.tenant_id, t.default_currency, k.id, k.prefix, k.scopes, coalesce(k.last_used_at > now() - interval '10 minutes', false)
+SELECT t.tenant_id, t.default_currency, k.id, k.prefix, k.scopes, coalesce(k.last_used_at > now() - interval '10 minutes', false),
+       `+database.Life+`
   FROM api_keys k JOIN tenants t USING (tenant_id)
  WHERE k.hash = $1 AND k.revoked_at IS NULL`, sum[:]).
-		Scan(&who.TenantID, &who.DefaultCurrency, &who.KeyID, &who.KeyPrefix, &who.Scopes, &noted)
+		Scan(&who.TenantID, &who.DefaultCurrency, &who.KeyID, &who.KeyPrefix, &who.Scopes, &noted, &who.Life)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Identified{}, fmt.Errorf("API key: %w", ErrUnknown)
 	}
