@@ -38,7 +38,7 @@ type matter struct {
 func (a *account) look(ctx context.Context, o channel.Order) (matter, error) {
 	intents, err := a.earlier(ctx, o)
 	if err == nil && len(intents) == 0 {
-		intents, err = a.listIntents(ctx, o.OutTradeNo, a.now().Add(-searchLag))
+		intents, err = a.listIntents(ctx, o.OutTradeNo, a.sinceMade(o, searchLag))
 	}
 	if err != nil {
 		return matter{}, err
@@ -47,8 +47,21 @@ func (a *account) look(ctx context.Context, o channel.Order) (matter, error) {
 	if o.Method != MethodCheckout {
 		return m, nil
 	}
-	m.sessions, err = a.listSessions(ctx, o.OutTradeNo)
+	m.sessions, err = a.listSessions(ctx, o.OutTradeNo, a.sinceMade(o, sessionsLive+clockSlack))
 	return m, err
+}
+
+// clockSlack is how far Stripe's clock may be from ours.
+const clockSlack = time.Minute
+
+// sinceMade is where a list is begun: as long ago as told, but not before the order was made. Lists are bounded, and a busy
+// shop's own orders must not fill them.
+func (a *account) sinceMade(o channel.Order, ago time.Duration) time.Time {
+	since, made := a.now().Add(-ago), o.CreatedAt.Add(-clockSlack)
+	if made.After(since) {
+		return made
+	}
+	return since
 }
 
 // earlier finds what was announced some time ago. Merchants in India have no Search: there the list goes back as far as the
@@ -62,7 +75,7 @@ func (a *account) earlier(ctx context.Context, o channel.Order) ([]foundIntent, 
 	if since.IsZero() {
 		since = a.now().Add(-sessionsLive)
 	}
-	return a.listIntents(ctx, o.OutTradeNo, since.Add(-time.Minute))
+	return a.listIntents(ctx, o.OutTradeNo, since.Add(-clockSlack))
 }
 
 // searchIntents asks Search, whose match heeds no case: ours does.
@@ -103,8 +116,8 @@ func (a *account) listIntents(ctx context.Context, outTradeNo string, since time
 	return found, err
 }
 
-func (a *account) listSessions(ctx context.Context, outTradeNo string) ([]foundSession, error) {
-	query := createdSince(a.now().Add(-sessionsLive - time.Minute))
+func (a *account) listSessions(ctx context.Context, outTradeNo string, since time.Time) ([]foundSession, error) {
+	query := createdSince(since)
 	list, raws, err := pick(ctx, a.api, "/v1/checkout/sessions", query, func(s session) bool { return s.order() == outTradeNo })
 	var found []foundSession
 	for i, s := range list {
