@@ -50,7 +50,7 @@ type Delivery struct {
 
 // Plan says how long an event may rest before somebody looks after it.
 type Plan struct {
-	// Signal bounds the hand-over to the engine; what it does not take, the re-drive delivers.
+	// Signal is how long a callback waits for the engine; what it does not take, the re-drive delivers.
 	Signal time.Duration
 	// Resume is the age at which a duplicate of an unfinished event delivers it again.
 	Resume time.Duration
@@ -80,6 +80,7 @@ type Entry struct {
 	now      func() time.Time
 	matters  matters
 	done     cache.Cache // nil: none
+	hands    chan struct{}
 }
 
 // NewEntry takes the engine's pool. now is the clock of deadlines; nil is the real one. The list is what events of other kinds
@@ -88,7 +89,7 @@ func NewEntry(pool *pgxpool.Pool, accounts *tenant.Accounts, driver Driver, log 
 	if now == nil {
 		now = time.Now
 	}
-	return &Entry{pool: pool, accounts: accounts, driver: driver, log: log, plan: plan, now: now, matters: newMatters(list)}
+	return &Entry{pool: pool, accounts: accounts, driver: driver, log: log, plan: plan, now: now, matters: newMatters(list), hands: make(chan struct{}, handsAtOnce)}
 }
 
 // Reported says what the entry made of one event.

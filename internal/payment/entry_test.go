@@ -592,3 +592,35 @@ func TestABodyOfManyEventsIsStoredWholeOrNotAtAll(t *testing.T) {
 	require.Equal(t, 2, h.Count(t, "SELECT count(*) FROM channel_events WHERE outcome = 'UNKNOWN_SHARE'"))
 	h.RequireInvariants(t)
 }
+
+// slow is a driver that takes an event, but only after the caller has given up waiting.
+type slow struct {
+	*testhouse.Deliveries
+	answer chan struct{}
+	cutOff atomic.Bool
+}
+
+func (s *slow) Deliver(ctx context.Context, d payment.Delivery) error {
+	select {
+	case <-s.answer:
+	case <-ctx.Done():
+		s.cutOff.Store(true)
+		return ctx.Err()
+	}
+	return s.Deliveries.Deliver(ctx, d)
+}
+
+// The engine may have begun what it has not answered yet: with the call cut off nobody would take the first task.
+func TestAHandOverThatNobodyWaitsForGoesOn(t *testing.T) {
+	t.Parallel()
+	driver := &slow{Deliveries: &testhouse.Deliveries{}, answer: make(chan struct{})}
+	h := testhouse.New(t, driver)
+	h.Create(t, testhouse.Order("o", 100))
+	id := h.Report(t, testhouse.Paid(t, "tx", "o", 100)).EventID
+	require.Empty(t, driver.Take(), "the callback is answered before the engine has")
+	close(driver.answer)
+	var taken []payment.Delivery
+	require.Eventually(t, func() bool { taken = append(taken, driver.Take()...); return len(taken) == 1 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, id, taken[0].EventID)
+	require.False(t, driver.cutOff.Load())
+}

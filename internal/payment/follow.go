@@ -65,10 +65,8 @@ func (e *Entry) deliver(ctx context.Context, due []Delivery) (taken int) {
 	ctx = context.WithoutCancel(ctx)
 	failed := 0
 	for i, d := range due {
-		signal, cancel := context.WithTimeout(ctx, e.plan.Signal)
-		err := e.driver.Deliver(signal, d)
-		silent := signal.Err() != nil
-		cancel()
+		err := e.hand(ctx, d)
+		silent := errors.Is(err, errSilent) || errors.Is(err, context.DeadlineExceeded)
 		if err == nil {
 			taken++
 			failed = 0
@@ -84,6 +82,40 @@ func (e *Entry) deliver(ctx context.Context, due []Delivery) (taken int) {
 		e.postpone(ctx, due[i:i+1], silent && taken == 0)
 	}
 	return taken
+}
+
+const (
+	// handFor bounds one hand-over itself, handsAtOnce how many go on that nobody waits for any more.
+	handFor     = 5 * time.Second
+	handsAtOnce = 256
+)
+
+// errSilent says that the engine has not answered within the time that a callback may wait.
+var errSilent = errors.New("the engine has not answered yet")
+
+// hand gives one event to the engine. The caller waits for the plan's time and no longer; the call itself goes on: cut off,
+// it could leave a flow that has begun without its first task, which came with the answer that nobody took.
+func (e *Entry) hand(ctx context.Context, d Delivery) error {
+	select {
+	case e.hands <- struct{}{}:
+	default:
+		return errSilent // so many wait already that this one would only wait with them
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-e.hands }()
+		call, cancel := context.WithTimeout(ctx, handFor)
+		defer cancel()
+		done <- e.driver.Deliver(call, d)
+	}()
+	wait := time.NewTimer(e.plan.Signal)
+	defer wait.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-wait.C:
+		return errSilent
+	}
 }
 
 // postpone makes the re-drive take events after the plan's retry time, doubled for each time it has tried, but never later than
