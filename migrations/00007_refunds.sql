@@ -60,6 +60,8 @@ CREATE TABLE refunds (
     confirm_first       boolean NOT NULL DEFAULT false,
     -- How often the channel was called, counted before each call: after the first it is asked before it is called again.
     calls               int NOT NULL DEFAULT 0,
+    -- When it was called last: a channel may know of a call only some seconds later.
+    called_at           timestamptz,
     -- What the channel last answered to a question, and when.
     channel_state       text NOT NULL DEFAULT '',
     asked_at            timestamptz,
@@ -127,7 +129,7 @@ CREATE INDEX channel_events_in_suspense ON channel_events (tenant_id, state_sinc
 CALL isolate_by_tenant('refunds');
 GRANT SELECT ON refunds TO paylatch_api;
 GRANT SELECT, INSERT ON refunds TO paylatch_engine;
-GRANT UPDATE (refund_id, state, abnormal, failure, held, receivable, excess, fee, confirm_first, calls, channel_state, asked_at, occurred_at,
+GRANT UPDATE (refund_id, state, abnormal, failure, held, receivable, excess, fee, confirm_first, calls, called_at, channel_state, asked_at, occurred_at,
               journal_id, reversal_journal_id, state_since, ended_at, next_drive_at, alert_at) ON refunds TO paylatch_engine;
 GRANT UPDATE (asked_at) ON channel_events TO paylatch_engine;
 

@@ -21,6 +21,9 @@ type bank struct {
 	// refunds for good.
 	hold, away, drop bool
 	reject           string
+	// late keeps the bank from knowing, when asked, of what it does. before runs ahead of the next call.
+	late   bool
+	before func()
 	// orders is what the bank says of orders, by their numbers.
 	orders map[string]channel.Standing
 	fee    *int64
@@ -96,6 +99,9 @@ var errAway = errors.New("the bank did not answer")
 
 func (a *bankAccount) Refund(_ context.Context, r channel.Refund) (channel.RefundStanding, error) {
 	b := a.bank
+	if b.before != nil {
+		b.before()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls = append(b.calls, "refund "+r.OutRefundNo)
@@ -128,7 +134,7 @@ func (a *bankAccount) QueryRefund(_ context.Context, r channel.Refund) (channel.
 		return channel.RefundStanding{}, errAway
 	}
 	there, known := b.refunds[r.OutRefundNo]
-	if !known {
+	if !known || b.late {
 		return channel.RefundStanding{State: channel.RefundUnknown}, nil
 	}
 	return b.standing(there), nil

@@ -66,7 +66,7 @@ func (s *Service) Advance(ctx context.Context, refundID int64, next time.Duratio
 	var no *refusal
 	switch {
 	case errors.As(err, &no):
-		return s.fail(ctx, r, no.why)
+		return s.fail(ctx, r, no)
 	case errors.Is(err, errElsewhere):
 		return s.Look(ctx, r.ID)
 	case err != nil:
@@ -76,7 +76,14 @@ func (s *Service) Advance(ctx context.Context, refundID int64, next time.Duratio
 }
 
 // refusal says that a refund will not be done: nothing was paid back, and nothing will be.
-type refusal struct{ why string }
+type refusal struct {
+	why   string
+	calls int // how often the channel had been called when it said so
+}
+
+// knownAfter is when a channel knows of a call that it carries out. Alipay may take ten seconds, in which it neither tells of
+// the refund when asked nor needs to take the call again.
+const knownAfter = 20 * time.Second
 
 func (r *refusal) Error() string { return r.why }
 
@@ -90,13 +97,14 @@ func (s *Service) standing(ctx context.Context, a channel.Acquirer, r Refund, to
 		if err := s.confirmed(ctx, a, r, told); err != nil {
 			return channel.RefundStanding{}, err
 		}
-		return s.call(ctx, a, r, told)
+		standing, _, err := s.call(ctx, a, r, told)
+		return standing, err
 	}
 	standing, err := a.QueryRefund(ctx, told)
 	if err != nil || standing.State != channel.RefundUnknown {
 		return standing, err
 	}
-	standing, err = s.call(ctx, a, r, told)
+	standing, before, err := s.call(ctx, a, r, told)
 	var no *refusal
 	if !errors.As(err, &no) {
 		return standing, err
@@ -106,26 +114,28 @@ func (s *Service) standing(ctx context.Context, a channel.Acquirer, r Refund, to
 	switch {
 	case askErr != nil:
 		return again, askErr
-	case again.State == channel.RefundUnknown:
-		return again, no
+	case again.State != channel.RefundUnknown:
+		return again, nil
+	case before != nil && s.now().Sub(*before) < knownAfter:
+		return again, fmt.Errorf("%s; an earlier call may have arrived all the same", no.why)
 	}
-	return again, nil
+	return again, no
 }
 
-// call calls the channel, after it is written down that it is called.
-func (s *Service) call(ctx context.Context, a channel.Acquirer, r Refund, told channel.Refund) (channel.RefundStanding, error) {
-	tag, err := s.pool.Exec(ctx, beginCallSQL, r.ID, r.Calls)
+// call calls the channel, after it is written down that it is called. before is when it was called the last time.
+func (s *Service) call(ctx context.Context, a channel.Acquirer, r Refund, told channel.Refund) (standing channel.RefundStanding, before *time.Time, err error) {
+	err = s.pool.QueryRow(ctx, beginCallSQL, r.ID, r.Calls, s.now()).Scan(&before)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return standing, nil, errElsewhere
+	}
 	if err != nil {
-		return channel.RefundStanding{}, fmt.Errorf("write down that refund %s is called for: %w", r.OutRefundNo, err)
+		return standing, nil, fmt.Errorf("write down that refund %s is called for: %w", r.OutRefundNo, err)
 	}
-	if tag.RowsAffected() == 0 {
-		return channel.RefundStanding{}, errElsewhere
-	}
-	standing, err := a.Refund(ctx, told)
+	standing, err = a.Refund(ctx, told)
 	if channel.Definite(err) {
-		return standing, &refusal{err.Error()}
+		return standing, before, &refusal{err.Error(), r.Calls + 1}
 	}
-	return standing, err
+	return standing, before, err
 }
 
 // confirmed asks whether the payment of money in suspense exists at the channel and is paid, where no person has said that it
@@ -136,13 +146,13 @@ func (s *Service) confirmed(ctx context.Context, a channel.Acquirer, r Refund, t
 	}
 	standing, err := a.Query(ctx, channel.Order{OutTradeNo: r.OutTradeNo, Amount: told.Total, Currency: r.Currency, Reference: r.TransactionID})
 	if channel.Definite(err) {
-		return &refusal{"the channel was asked about the payment first: " + err.Error()}
+		return &refusal{"the channel was asked about the payment first: " + err.Error(), r.Calls}
 	}
 	if err != nil {
 		return err
 	}
 	if standing.State != channel.OrderPaid {
-		return &refusal{fmt.Sprintf("the channel was asked about the payment first and says that it is %s", standing.State)}
+		return &refusal{fmt.Sprintf("the channel was asked about the payment first and says that it is %s", standing.State), r.Calls}
 	}
 	acct, ok := a.(channel.Account)
 	if !ok {
@@ -157,7 +167,7 @@ func (s *Service) confirmed(ctx context.Context, a channel.Acquirer, r Refund, t
 			return nil
 		}
 	}
-	return &refusal{"the channel was asked about the payment first and tells of another transaction or amount"}
+	return &refusal{"the channel was asked about the payment first and tells of another transaction or amount", r.Calls}
 }
 
 // record writes the channel's word down. The word on an end is an event, and enters by the same door as a callback.
@@ -244,8 +254,9 @@ func (s *Service) stuck(ctx context.Context, r Refund, standing channel.RefundSt
 	return s.note(ctx, r, Unknown, true, standing, "the channel is stuck with it: a person must act in its console")
 }
 
-// fail ends a refund that the channel refused: nothing was paid back.
-func (s *Service) fail(ctx context.Context, r Refund, why string) (Progress, error) {
+// fail ends a refund that the channel refused: nothing was paid back. Where somebody else has called since, the refusal says
+// nothing of that call, and the refund stays open.
+func (s *Service) fail(ctx context.Context, r Refund, no *refusal) (Progress, error) {
 	var v payment.Verdict
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		v = payment.Verdict{}
@@ -255,18 +266,18 @@ func (s *Service) fail(ctx context.Context, r Refund, why string) (Progress, err
 			}
 		}
 		locked, err := lock(ctx, tx, r.ID)
-		if err != nil || locked.State.Ended() {
+		if err != nil || locked.State.Ended() || locked.Calls != no.calls {
 			r = locked
 			return err
 		}
-		v, err = books{tx: tx, now: s.now()}.release(ctx, locked, why)
+		v, err = books{tx: tx, now: s.now()}.release(ctx, locked, no.why)
 		return err
 	})
 	if err != nil {
 		return Progress{}, fmt.Errorf("end refund %s: %w", r.OutRefundNo, err)
 	}
 	if v.State == "" {
-		return Progress{State: r.State, Asks: r.Asks}, nil // an event was faster
+		return Progress{State: r.State, Asks: r.Asks}, nil // an event or another call was faster
 	}
 	s.tell(r, v)
 	return Progress{State: Failed, Asks: true}, nil

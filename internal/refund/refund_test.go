@@ -331,6 +331,7 @@ func TestADefiniteRefusalReleases(t *testing.T) {
 	s.bank.set(func(b *bank) { b.reject, b.away = "", true })
 	require.Equal(t, refund.Unknown, s.advance(t, "r2"))
 	s.bank.set(func(b *bank) { b.reject, b.away = "DUPLICATE", false })
+	s.Clock.Pass(30 * time.Second)
 	require.Equal(t, refund.Failed, s.advance(t, "r2"))
 	require.Equal(t, []string{"refund r2", "query r2", "refund r2", "query r2"}, s.bank.heard()[1:])
 }
