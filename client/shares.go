@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"time"
+)
+
+// ShareRequest asks to divide what is left of a payment. OutOrderNo names the sharing for ever. Without receivers the payment
+// is divided as was frozen at the sale.
+type ShareRequest struct {
+	OutOrderNo string          `json:"out_order_no"`
+	Receivers  []ShareReceiver `json:"receivers,omitempty"`
+	// MerchantRatio is the part that the merchant keeps, where receivers have ratios.
+	MerchantRatio *int64 `json:"merchant_ratio,omitempty"`
+	Finish        bool   `json:"finish,omitempty"`
+}
+
+// ShareReceiver is who gets a part: an amount or a ratio, all receivers alike.
+type ShareReceiver struct {
+	Account     string `json:"account"`
+	Type        string `json:"type,omitempty"`
+	Name        string `json:"name,omitempty"`
+	Description string `json:"description,omitempty"`
+	Amount      int64  `json:"amount,omitempty"`
+	Ratio       int64  `json:"ratio,omitempty"`
+}
+
+// Share is a sharing as it stands.
+type Share struct {
+	OutOrderNo string     `json:"out_order_no"`
+	OutTradeNo string     `json:"out_trade_no"`
+	State      string     `json:"state"`
+	Reason     string     `json:"reason"`
+	Amount     int64      `json:"amount"`
+	Currency   string     `json:"currency"`
+	Base       int64      `json:"base"`
+	Finish     bool       `json:"finish"`
+	Receivers  []ShareLeg `json:"receivers"`
+	Channel    string     `json:"channel"`
+	Account    string     `json:"account"`
+	ShareID    string     `json:"share_id"`
+	CreatedAt  time.Time  `json:"created_at"`
+	EndedAt    *time.Time `json:"ended_at"`
+	WorkflowID string     `json:"workflow_id"`
+	TemporalUI string     `json:"temporal_ui"`
+}
+
+// ShareLeg is one receiver's part.
+type ShareLeg struct {
+	Account       string     `json:"account"`
+	Type          string     `json:"type"`
+	Name          string     `json:"name"`
+	Description   string     `json:"description"`
+	Ratio         int64      `json:"ratio"`
+	Amount        int64      `json:"amount"`
+	State         string     `json:"state"`
+	Reason        string     `json:"reason"`
+	TakenBack     int64      `json:"taken_back"`
+	LedgerAccount string     `json:"ledger_account"`
+	JournalKey    string     `json:"journal_key"`
+	EndedAt       *time.Time `json:"ended_at"`
+}
+
+// CreateShare begins a sharing. Code of a refusal: out_order_no_reused, among others.
+func (c *Client) CreateShare(ctx context.Context, outTradeNo string, r ShareRequest, options ...CallOption) (*Share, error) {
+	return post[Share](ctx, c, "/v1/payments/"+url.PathEscape(outTradeNo)+"/shares", r, options)
+}
+
+// Share reads a sharing. Code of a refusal: share_not_found.
+func (c *Client) Share(ctx context.Context, outOrderNo string) (*Share, error) {
+	return get[Share](ctx, c, "/v1/shares/"+url.PathEscape(outOrderNo), nil)
+}
