@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paylatch/paylatch/internal/channel/alipay"
+	simulated "github.com/paylatch/paylatch/internal/channel/simulator/alipay"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/testhouse"
 )
@@ -402,4 +405,35 @@ func TestAKeyMeansNothingWhereNothingIsMade(t *testing.T) {
 		require.Equal(t, json.Number(fmt.Sprint(level)), f.send(t, r).is(t, 200).fields(t)["on_hand"])
 	}
 	require.Zero(t, f.keys(t))
+}
+
+func TestAnAnswerThatIsNotTheLastWordIsNotGivenAgain(t *testing.T) {
+	t.Parallel()
+	f := newFace(t)
+	gateway := simulatedAlipay(t, f)
+	body := strings.TrimSuffix(orderBody("o"), "}") + `,"channel":"alipay","method":"qr"}`
+	// Nobody announces the order yet.
+	first := f.post(t, "k", "/v1/payments", body).is(t, 201)
+	require.Equal(t, "PENDING", first.fields(t)["prepay_state"])
+	again := f.post(t, "k", "/v1/payments", body).is(t, 200)
+	require.Empty(t, again.Header.Get("Idempotency-Replayed"))
+	f.post(t, "k", "/v1/payments", orderBody("o")).problem(t, 422, "idempotency_key_reused")
+	_, err := f.Engine.Exec(t.Context(), "UPDATE payments SET prepay_state = 'READY', channel_data = $1 WHERE out_trade_no = 'o'", `{"qr_code":"`+gateway+`"}`)
+	require.NoError(t, err)
+	ready := f.post(t, "k", "/v1/payments", body).is(t, 200)
+	require.Equal(t, "READY", ready.fields(t)["prepay_state"])
+	require.Empty(t, ready.Header.Get("Idempotency-Replayed"))
+	f.post(t, "k", "/v1/payments", body).replayed(t, ready)
+	require.Equal(t, 1, f.Count(t, "SELECT count(*) FROM payments"))
+}
+
+// simulatedAlipay gives the tenant an account at a simulated Alipay, and the address of that.
+func simulatedAlipay(t *testing.T, f *face) string {
+	t.Helper()
+	s := simulated.New()
+	gateway := httptest.NewServer(s.Handler())
+	t.Cleanup(gateway.Close)
+	t.Cleanup(s.Core().Close)
+	require.NoError(t, f.Accounts.Add(t.Context(), f.Tenant, alipay.Name, f.Tenant, s.Config(gateway.URL)))
+	return gateway.URL
 }

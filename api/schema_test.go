@@ -117,7 +117,7 @@ func requireDescribed(t *testing.T, method, path string, got reply) {
 		media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
 		content := at(response, "content", media)
 		require.NotNil(t, content, "%s %s %d does not list %q", method, o.Path, got.StatusCode, media)
-		if !strings.HasPrefix(media, "text/") {
+		if strings.HasSuffix(media, "json") {
 			require.NoError(t, conforms(readJSON(t, got.Text), at(content, "schema"), "body"), got.Text)
 		}
 		return

@@ -5,10 +5,12 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"encoding/hex"
 	stdlog "log"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -17,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/acquiring"
+	"github.com/paylatch/paylatch/internal/apidocs"
 	"github.com/paylatch/paylatch/internal/cache"
 	"github.com/paylatch/paylatch/internal/console"
 	"github.com/paylatch/paylatch/internal/idempotency"
@@ -97,6 +100,9 @@ func Handler(cfg Config) http.Handler {
 	for _, path := range console.Files() {
 		r.GET(path, gin.WrapH(console.Handler()))
 	}
+	for _, path := range apidocs.Files() {
+		r.GET(path, gin.WrapH(docs()))
+	}
 
 	r.POST("/callbacks/:channel/:account", s.callback)
 
@@ -110,6 +116,12 @@ func Handler(cfg Config) http.Handler {
 	}
 	return r
 }
+
+//go:embed openapi.yaml
+var openapi []byte
+
+// docs makes the page of the description once, when the first server of the process is made.
+var docs = sync.OnceValue(func() http.Handler { return apidocs.Handler(openapi) })
 
 // route is a call of the merchants' API.
 type route struct {
