@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -101,18 +102,33 @@ func (e *Entry) hand(ctx context.Context, d Delivery) error {
 	default:
 		return errSilent // so many wait already that this one would only wait with them
 	}
-	done := make(chan error, 1)
+	type handed struct {
+		err   error
+		fault any
+	}
+	done := make(chan handed, 1)
 	go func() {
-		defer func() { <-e.hands }()
+		var h handed
+		defer func() {
+			// Here a panic would end the process: it is the caller's, or a line in the log where nobody waits any more.
+			if h.fault = recover(); h.fault != nil {
+				e.log.Error("panic while an event was handed over", zap.Int64("event", d.EventID), zap.Any("panic", h.fault), zap.ByteString("stack", debug.Stack()))
+			}
+			done <- h
+			<-e.hands
+		}()
 		call, cancel := context.WithTimeout(ctx, handFor)
 		defer cancel()
-		done <- e.driver.Deliver(call, d)
+		h.err = e.driver.Deliver(call, d)
 	}()
 	wait := time.NewTimer(e.plan.Signal)
 	defer wait.Stop()
 	select {
-	case err := <-done:
-		return err
+	case h := <-done:
+		if h.fault != nil {
+			panic(h.fault)
+		}
+		return h.err
 	case <-wait.C:
 		return errSilent
 	}
