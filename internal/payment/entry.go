@@ -119,8 +119,14 @@ func (e *Entry) Answered(ctx context.Context, acct tenant.Account, body []byte, 
 
 // report stores all events of a body, or none. asked says that an operator wants it judged again, rejected or not.
 func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at time.Time, asked bool, handOn func(context.Context, []Delivery) int) ([]Reported, error) {
-	list := reports(acct, body)
 	sum := sha256.Sum256(body)
+	if !asked {
+		if results, ok := e.remembered(ctx, acct, sum[:]); ok {
+			e.follow(acct, results)
+			return results, nil
+		}
+	}
+	list := reports(acct, body)
 	results := make([]Reported, len(list))
 	var fresh []int
 	for i, r := range list {
@@ -131,6 +137,9 @@ func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at
 		if results[i] = known; !ok || asked {
 			fresh = append(fresh, i)
 		}
+	}
+	if len(fresh) == 0 {
+		e.remember(ctx, acct, sum[:], results)
 	}
 	if len(fresh) > 0 {
 		err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
@@ -181,35 +190,22 @@ func reports(acct tenant.Account, body []byte) []report {
 // lookUp is the first layer: a report whose every byte is known needs no transaction, unless its event is RECEIVED and has
 // rested long enough to be delivered again.
 func (e *Entry) lookUp(ctx context.Context, acct tenant.Account, r report, sum []byte) (Reported, bool, error) {
-	if known, ok := e.remembered(ctx, acct, r, sum); ok {
-		return known, true, nil
-	}
-	var batch pgx.Batch
-	batch.Queue(eventSQL+" WHERE e.account_id = $1 AND e.event_key = $2", acct.ID, r.key)
-	batch.Queue("SELECT EXISTS (SELECT FROM channel_receipts WHERE account_id = $1 AND event_key = $2 AND body_sha256 = $3)", acct.ID, r.key, sum)
-	replies := e.pool.SendBatch(ctx, &batch)
-	defer replies.Close()
-	rows, err := replies.Query()
-	if err != nil {
-		return Reported{}, false, err
-	}
-	known, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Event])
+	var known Event
+	var outcome Outcome
+	var amount int64
+	var currency string
+	var kept bool
+	err := e.pool.QueryRow(ctx, lookUpSQL, acct.ID, r.key, sum).Scan(&known.ID, &known.State, &outcome, &known.NextDriveAt, &known.Kind,
+		&known.TransactionID, &known.OutTradeNo, &amount, &currency, &known.Mismatch, &known.OutNo, &known.Receiver, &known.LegState, &kept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Reported{}, false, nil
 	}
 	if err != nil {
 		return Reported{}, false, err
 	}
-	var kept bool
-	if err := replies.QueryRow().Scan(&kept); err != nil {
-		return Reported{}, false, err
-	}
+	known.Key, known.Outcome, known.Amount, known.Currency = r.key, orNil(outcome), orNil(amount), orNil(currency)
 	rested := known.State == Received && !known.NextDriveAt.After(e.resumable())
-	settled := kept && r.says(known) && !rested
-	if settled {
-		e.remember(ctx, acct, r, sum, known)
-	}
-	return duplicateOf(known), settled, nil
+	return duplicateOf(known), kept && r.says(known) && !rested, nil
 }
 
 func duplicateOf(e Event) Reported {

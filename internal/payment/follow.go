@@ -35,7 +35,7 @@ func (e *Entry) follow(acct tenant.Account, results []Reported) (due []Delivery)
 }
 
 func (e *Entry) tell(channelName, tenantID string, r Reported) {
-	log := e.log.With(zap.String("tenant", tenantID), zap.String("channel", channelName), zap.Int64("event", r.EventID), zap.String("event_key", r.Key))
+	log := e.log.WithLazy(zap.String("tenant", tenantID), zap.String("channel", channelName), zap.Int64("event", r.EventID), zap.String("event_key", r.Key))
 	result := string(r.Outcome)
 	switch {
 	case r.Duplicate:

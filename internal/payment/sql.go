@@ -5,6 +5,8 @@ import _ "embed"
 var (
 	//go:embed sql/event.sql
 	eventSQL string
+	//go:embed sql/look_up.sql
+	lookUpSQL string
 	//go:embed sql/insert_receipt.sql
 	insertReceiptSQL string
 	//go:embed sql/insert_event.sql

@@ -25,6 +25,8 @@ type Account struct {
 	Channel channel.Channel
 	// Life is the life of the database that it was read in; see [database.Life].
 	Life string
+	// Version counts changes of the configuration.
+	Version int64
 	channel.Account
 }
 
@@ -112,6 +114,7 @@ func (a *Accounts) findIn(ctx context.Context, db interface {
 	if acct.Channel, err = a.Channel(channelName); err != nil {
 		return Account{}, err
 	}
+	acct.Version = version
 	acct.Account, err = a.open(acct, version, config)
 	return acct, err
 }
