@@ -42,17 +42,32 @@ func idempotencyKey(c *gin.Context) (string, error) {
 	if len(values) > 1 {
 		return "", malformed
 	}
-	key := values[0]
-	if strings.HasPrefix(key, `"`) {
-		if len(key) < 2 || !strings.HasSuffix(key, `"`) {
-			return "", malformed
-		}
-		key = key[1 : len(key)-1]
-	}
-	if key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < 0x21 || r > 0x7E }) {
+	key, whole := unquoted(values[0])
+	if !whole || key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < 0x21 || r > 0x7E }) {
 		return "", malformed
 	}
 	return key, nil
+}
+
+// unquoted gives the text of an RFC 8941 string, in which a backslash stands before a quote or a backslash and nowhere else; a
+// bare text is itself. whole is false where a quoted one does not end, or goes on after its end.
+func unquoted(value string) (text string, whole bool) {
+	if !strings.HasPrefix(value, `"`) {
+		return value, true
+	}
+	var out strings.Builder
+	for i := 1; i < len(value); i++ {
+		switch value[i] {
+		case '"':
+			return out.String(), i == len(value)-1
+		case '\\':
+			if i++; i == len(value) || value[i] != '"' && value[i] != '\\' {
+				return "", false
+			}
+		}
+		out.WriteByte(value[i])
+	}
+	return "", false
 }
 
 // prefersAsync tells whether the caller would rather not wait (RFC 7240).

@@ -37,6 +37,10 @@ func TestAMalformedKeyIsRefused(t *testing.T) {
 		"empty in quotes":      {plain, `""`},
 		"one quote":            {plain, `"`},
 		"a quote at the start": {plain, `"k`},
+		"a quote within":       {plain, `"k"k"`},
+		"a parameter":          {plain, `"k";p=1`},
+		"an odd escape":        {plain, `"k\k"`},
+		"an escape at the end": {plain, `"k\"`},
 		"256":                  {plain, strings.Repeat("k", 256)},
 		"256 in quotes":        {plain, `"` + strings.Repeat("k", 256) + `"`},
 		"a tab":                {plain, "k\tk"},
@@ -63,6 +67,7 @@ func TestAMalformedKeyIsRefused(t *testing.T) {
 	for _, key := range []string{strings.Repeat("k", 255), `"` + strings.Repeat("q", 255) + `"`, "!", "~", `k"k`} {
 		f.transfer(t, key, move("a", "b", 1)).is(t, 201)
 	}
+	require.Equal(t, "true", f.transfer(t, `"k\"k"`, move("a", "b", 1)).is(t, 201).Header.Get("Idempotency-Replayed"), "the same key, in quotes")
 	f.transfer(t, "", and(move("a", "b", 1), `"reference":"`+strings.Repeat("书", 128)+`"`)).is(t, 201)
 	f.RequireInvariants(t)
 	f.requireNoError(t)

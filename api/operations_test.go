@@ -134,6 +134,10 @@ func TestNoAnswerAndNoLogLineGivesASecretOrABodyAway(t *testing.T) {
 	try(f.send(t, f.edited(t, message, func(h http.Header) { h.Del("webhook-id") })))
 	try(f.callAs(t, f.APIKey+"x", "GET", "/v1/payments", ""))
 	try(f.call(t, "GET", "/v1/payments?limit="+marker, ""))
+	// A new key stands in the answer that makes it, and nowhere else.
+	made := f.post(t, "secret", "/v1/api_keys", `{"name":"`+marker+`","scopes":["read"]}`).is(t, 201).fields(t)["api_key"].(string)
+	require.NotContains(t, f.post(t, "secret", "/v1/api_keys", `{"name":"`+marker+`","scopes":["read"]}`).Text, made)
+	f.callAs(t, made, "POST", "/v1/payments", orderBody("o")).problem(t, 403, "scope_missing")
 	f.broken.Store(true)
 	try(f.call(t, "GET", "/v1/payments/o", ""))
 	f.broken.Store(false)
@@ -155,7 +159,7 @@ func TestNoAnswerAndNoLogLineGivesASecretOrABodyAway(t *testing.T) {
 	require.NotEmpty(t, logged.String())
 	database, err := url.Parse(f.EngineURL)
 	require.NoError(t, err)
-	secrets := map[string]string{"API key": f.APIKey, "channel secret": f.Secret, "its key": strings.TrimPrefix(f.Secret, "whsec_"), "body": marker, "master key": f.MasterKey}
+	secrets := map[string]string{"API key": f.APIKey, "channel secret": f.Secret, "its key": strings.TrimPrefix(f.Secret, "whsec_"), "body": marker, "master key": f.MasterKey, "a new API key": made}
 	if password, ok := database.User.Password(); ok {
 		secrets["database password"] = password
 	}

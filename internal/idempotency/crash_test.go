@@ -23,6 +23,7 @@ import (
 	"github.com/paylatch/paylatch/internal/channel/registry"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/testhouse"
@@ -63,7 +64,9 @@ var stories = map[string]struct{ path, body, effects string }{
 	"a key":               {"/v1/api_keys", `{"name":"till","scopes":["read"]}`, "SELECT count(*) FROM api_keys WHERE name = 'till'"},
 	"a closed payment":    {"/v1/payments/old/close", ``, "SELECT count(*) FROM payments WHERE out_trade_no = 'old' AND state = 'CLOSED'"},
 	"a rejected event":    {"/v1/events/1/reject", `{"reason":"no"}`, "SELECT count(*) FROM audit_log WHERE action = 'event_rejected'"},
-	"an event, suspended": {"/v1/events/1/suspense", `{"reason":"no"}`, "SELECT count(*) FROM journals WHERE kind = 'payment_suspense'"},
+	"a refund":            {"/v1/payments/paid/refunds", `{"out_refund_no":"r","amount":3}`, "SELECT count(*) FROM refunds"},
+	"money given back":    {"/v1/events/2/refund", `{"reason":"no"}`, "SELECT count(*) FROM refunds"},
+	"an event, suspended": {"/v1/events/1/suspense", `{"reason":"no"}`, "SELECT count(*) FROM journals WHERE key LIKE '%:tx' AND kind = 'payment_suspense'"},
 }
 
 func journal(n string) string {
@@ -121,11 +124,19 @@ func newShop(t *testing.T) shop {
 		{"/v1/accounts", `{"code":"b","currency":"CNY"}`},
 		{"/v1/journals", `{"journals":[{"key":"f","lines":[{"account":"funding","currency":"CNY","amount":-500},{"account":"a","currency":"CNY","amount":500}]}]}`},
 		{"/v1/payments", `{"out_trade_no":"old","amount":1,"currency":"CNY"}`},
+		{"/v1/payments", `{"out_trade_no":"paid","amount":9,"currency":"CNY"}`},
 	} {
 		got := h.post(t, url, call.path, "", call.body)
 		require.Less(t, got.status, 300, "%d: %s", i, got.text)
 	}
+	// Event 1 is parked, 2 is in suspense, 3 has paid.
 	require.Equal(t, payment.UnknownOrder, h.Report(t, testhouse.Paid(t, "tx", "nobody", 7)).Outcome)
+	aside := h.Report(t, testhouse.Paid(t, "tx-2", "nobody", 8))
+	_, err := h.Books.BookToSuspense(t.Context(), h.Tenant, aside.EventID, "it came")
+	require.NoError(t, err)
+	applied, err := h.Books.Apply(t.Context(), h.Report(t, testhouse.Paid(t, "tx-3", "paid", 9)).EventID)
+	require.NoError(t, err)
+	require.Equal(t, payment.Credited, applied.Outcome)
 	return h
 }
 
@@ -190,10 +201,12 @@ func handlerOn(apiDB, engine *pgxpool.Pool, masterKey string) (http.Handler, fun
 	accounts := tenant.NewAccounts(engine, registry.All(), box)
 	driver := &testhouse.Deliveries{}
 	group := ledger.NewGroup(engine)
+	entry := payment.NewEntry(engine, accounts, driver, log, payment.DefaultPlan, nil)
 	return api.Handler(api.Config{
 		Orders: payment.NewOrders(apiDB, accounts.Asks), Books: payment.NewBooks(engine, log), Accounts: accounts, Group: group,
-		Entry:     payment.NewEntry(engine, accounts, driver, log, payment.DefaultPlan, nil),
+		Entry:     entry,
 		Transfers: transfer.NewService(engine, box, driver, log, nil),
+		Refunds:   refund.New(refund.Config{Pool: engine, Accounts: accounts, Entry: entry, Driver: driver, Log: log}),
 		API:       apiDB, Engine: engine, Log: log, WorkflowURL: func(id string) string { return id },
 	}), group.Stop, nil
 }

@@ -116,7 +116,6 @@ func postTogether(ctx context.Context, pool *pgxpool.Pool, journals []Journal, c
 		if _, err := pool.Exec(ctx, ensureManySQL, batch.lineTenants, batch.codes, batch.currency, batch.allow); err != nil {
 			return fmt.Errorf("make the accounts of a batch: %w", err)
 		}
-		clear(posted)
 		err = batch.post(ctx, pool, posted)
 	}
 	if err == nil {
@@ -195,14 +194,18 @@ func newColumns(journals []Journal, chosen []int) *batchColumns {
 var ensureManySQL string
 
 func (c *batchColumns) post(ctx context.Context, pool *pgxpool.Pool, posted []Posted) error {
-	rows, err := pool.Query(ctx, postManySQL, c.tenants, c.keys, c.kinds, c.lineItems, c.lineNumbers, c.codes, c.currency, c.amounts)
-	if err != nil {
-		return fmt.Errorf("post a batch: %w", err)
-	}
-	var n, id int64
-	_, err = pgx.ForEachRow(rows, []any{&n, &id}, func() error {
-		posted[n-1] = Posted{JournalID: id, New: true}
-		return nil
+	err := database.InOneTrip(ctx, pool, func(q database.Querier) error {
+		clear(posted)
+		rows, err := q.Query(ctx, postManySQL, c.tenants, c.keys, c.kinds, c.lineItems, c.lineNumbers, c.codes, c.currency, c.amounts)
+		if err != nil {
+			return err
+		}
+		var n, id int64
+		_, err = pgx.ForEachRow(rows, []any{&n, &id}, func() error {
+			posted[n-1] = Posted{JournalID: id, New: true}
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("post a batch: %w", err)
