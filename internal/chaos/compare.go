@@ -42,6 +42,7 @@ func Compare(r *Record, b *Books) (Tally, []Finding) {
 	c := newComparison(r, b)
 	c.reports()
 	c.orders()
+	c.sales()
 	c.transfers()
 	c.postings()
 	c.shelves()
@@ -72,6 +73,7 @@ type comparison struct {
 	findings []Finding
 
 	events    map[fact][]*Event // without contradictions
+	byOrder   map[name][]*Event // likewise
 	conflicts map[fact]int      // contradictions on record
 	receipts  map[body]bool
 	orderRows map[name]OrderRow
@@ -89,7 +91,7 @@ func newComparison(r *Record, b *Books) *comparison {
 			CreditedMoney: Money{}, Suspense: map[string]int{}, SuspenseMoney: Money{}, Parked: map[string]int{}, Ignored: map[string]int{},
 			Done: map[string]int{}, Orders: map[string]int{}, Cancelled: map[string]int{},
 		},
-		events: map[fact][]*Event{}, conflicts: map[fact]int{}, receipts: map[body]bool{}, orderRows: map[name]OrderRow{},
+		events: map[fact][]*Event{}, byOrder: map[name][]*Event{}, conflicts: map[fact]int{}, receipts: map[body]bool{}, orderRows: map[name]OrderRow{},
 		journals: map[int64]*Journal{}, byKey: map[name][]*Journal{}, explained: map[int64]bool{}, expected: map[accountName]int64{},
 	}
 	for i := range b.Events {
@@ -99,6 +101,7 @@ func newComparison(r *Record, b *Books) *comparison {
 			c.conflicts[f]++
 		} else {
 			c.events[f] = append(c.events[f], e)
+			c.byOrder[name{e.Tenant, e.Order}] = append(c.byOrder[name{e.Tenant, e.Order}], e)
 		}
 		c.count(e)
 	}

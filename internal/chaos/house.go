@@ -40,6 +40,7 @@ type house struct {
 	servers     map[target]server
 	bases       []string // of the APIs
 	participant *httptest.Server
+	acquirers   *acquirers
 	tell        func(format string, args ...any)
 }
 
@@ -81,7 +82,10 @@ func openHouse(ctx context.Context, o Options, r *Record, tell func(string, ...a
 	if err := os.WriteFile(keyFile, []byte(masterKey+"\n"), 0o600); err != nil {
 		return h, fmt.Errorf("write the master key: %w", err)
 	}
+	h.acquirers = newAcquirers()
+	h.acquirers.balance(func() []string { return h.bases })
 	env := append(cleanEnvironment(),
+		"PAYLATCH_PUBLIC_URL="+h.acquirers.balancer.URL,
 		"PAYLATCH_DATABASE_URL="+engineURL, "PAYLATCH_API_DATABASE_URL="+apiURL, "PAYLATCH_MASTER_KEY_FILE="+keyFile,
 		"PAYLATCH_DATABASE_CONNECTIONS=12", "PAYLATCH_REDRIVE_AFTER="+o.RedriveAfter.String(), "TEMPORAL_ADDRESS="+h.temporal.Address(),
 	)
@@ -161,7 +165,7 @@ func (h *house) ready(ctx context.Context) error {
 // merchants is how many tenants there are.
 const merchants = 3
 
-// furnish makes the tenants, their accounts at the channel, and the external participant.
+// furnish makes the tenants, their accounts at the channels, and the external participant.
 func (h *house) furnish(ctx context.Context, r *Record, masterKey string) error {
 	box, err := sealed.New(masterKey)
 	if err != nil {
@@ -176,6 +180,10 @@ func (h *house) furnish(ctx context.Context, r *Record, masterKey string) error 
 			return err
 		}
 		if err := accounts.Add(ctx, m.Tenant, standard.Name, m.Account, toJSON(standard.Config{Secrets: []string{m.Secret}})); err != nil {
+			return err
+		}
+		sim := h.acquirers.give(m, i)
+		if err := accounts.Add(ctx, m.Tenant, sim.Name(), m.Acquirer, sim.Config(h.acquirers.servers[i].URL)); err != nil {
 			return err
 		}
 		config := toJSON(transfer.ParticipantConfig{
@@ -221,6 +229,7 @@ func (h *house) close(keep bool) error {
 		_ = p.Kill() // there is nothing left that an orderly end would save
 		p.watched.Wait()
 	}
+	h.acquirers.close()
 	if h.participant != nil {
 		h.participant.Close()
 	}

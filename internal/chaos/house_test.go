@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paylatch/paylatch/api"
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/testhouse"
@@ -64,6 +65,11 @@ func (e *inline) carryOut(ctx context.Context, t transfer.Transfer) error {
 	return err
 }
 
+func (e *inline) StartInquiry(ctx context.Context, o acquiring.Ref) error {
+	_, err := e.h.Acquiring.Inquire(context.WithoutCancel(ctx), o.PaymentID)
+	return err
+}
+
 // insist calls a participant until it has a definite answer.
 func (e *inline) insist(ctx context.Context, id int64, leg int, phase string) error {
 	for {
@@ -79,24 +85,34 @@ func (e *inline) insist(ctx context.Context, id int64, leg int, phase string) er
 func play(t *testing.T, times int, names ...string) (*testhouse.House, *load) {
 	t.Helper()
 	driver := &inline{Deliveries: &testhouse.Deliveries{}}
+	srv := httptest.NewUnstartedServer(nil)
 	h := testhouse.New(t, driver)
+	h.PublicURL = "http://" + srv.Listener.Addr().String()
+	h = testhouse.Reopen(t, h, driver)
 	driver.h = h
 	group := ledger.NewGroup(h.Engine)
 	t.Cleanup(group.Stop)
-	srv := httptest.NewServer(api.Handler(api.Config{
+	srv.Config.Handler = api.Handler(api.Config{
 		Orders: h.Orders, Entry: h.Entry, Books: h.Books, Accounts: h.Accounts, Acquiring: h.Acquiring, Shares: h.Shares, Transfers: h.Transfers,
 		Group: group, API: h.API, Engine: h.Engine, Log: h.Log,
 		AwaitTransfer: func(context.Context, transfer.Transfer) error { return nil },
 		DatabaseReady: func(context.Context) error { return nil },
 		EngineReady:   func(context.Context) error { return nil },
 		WorkflowURL:   func(id string) string { return id },
-	}))
+		Prepay: func(ctx context.Context, o acquiring.Ref) error {
+			_, err := h.Acquiring.Prepay(ctx, o.PaymentID)
+			return err
+		},
+	})
+	srv.Start()
 	t.Cleanup(srv.Close)
 
 	record := NewRecord()
-	furniture := &house{engine: h.Engine}
+	furniture := &house{engine: h.Engine, acquirers: newAcquirers()}
+	furniture.acquirers.balance(func() []string { return []string{srv.URL} })
 	require.NoError(t, furniture.furnish(t.Context(), record, h.MasterKey))
 	t.Cleanup(furniture.participant.Close)
+	t.Cleanup(furniture.acquirers.close)
 	l := &load{seed: 1, record: record, caller: newCaller([]string{srv.URL}), sign: signStandard, until: time.Now()}
 	t.Cleanup(l.caller.close)
 	require.NoError(t, l.open(t.Context()))
@@ -109,8 +125,13 @@ func play(t *testing.T, times int, names ...string) (*testhouse.House, *load) {
 			}
 		}
 	}
+	for _, sim := range furniture.acquirers.list {
+		sim.Core().Wait() // all notices are answered
+	}
 	h.Clock.Pass(time.Minute) // what expires has expired
 	_, err := h.Entry.Redrive(t.Context())
+	require.NoError(t, err)
+	_, err = h.Acquiring.Redrive(t.Context())
 	require.NoError(t, err)
 	return h, l
 }

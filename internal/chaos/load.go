@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,7 +19,7 @@ type scene struct {
 
 // scenes lists every kind of load.
 func scenes() []scene {
-	return append(paymentScenes(), transferScenes()...)
+	return slices.Concat(paymentScenes(), saleScenes(), transferScenes())
 }
 
 // load plays scenes for a while. What a scene does is drawn from the seed and its number alone.

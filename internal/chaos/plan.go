@@ -115,8 +115,8 @@ func NewPlan(seed uint64, length time.Duration) []Round {
 
 // The streams of one seed: one for the plan, and one for each scene of the load.
 const (
-	planStream  = 1 << 63
-	setupStream = planStream + 1
+	planStream     = 1 << 63
+	acquirerStream = planStream + 1
 )
 
 // card is one way to strike one part.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/paylatch/paylatch/internal/channel/simulator"
 )
 
 // Merchant is one tenant with its account at the channel.
@@ -15,6 +17,11 @@ type Merchant struct {
 	APIKey  string `json:"-"`
 	Account string `json:"account"` // at the channel standard
 	Secret  string `json:"-"`
+	// Channel is the acquirer whose customer it is, Acquirer its account there.
+	Channel  string `json:"channel"`
+	Acquirer string `json:"acquirer"`
+
+	sim simulator.Simulator
 }
 
 // Order is what a merchant asked for, and what it was told.
@@ -34,6 +41,22 @@ type Order struct {
 	Close Close `json:"close,omitempty"`
 	// ClosedFirst says that the order was closed before any payment of it was reported.
 	ClosedFirst bool `json:"closed_first,omitempty"`
+}
+
+// Sale is an order that is announced at an acquirer. What became of it there the acquirer itself remembers.
+type Sale struct {
+	Tenant   string `json:"tenant"`
+	Number   string `json:"number"`
+	Scene    string `json:"scene"`
+	Channel  string `json:"channel"`
+	Account  string `json:"account"`
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+	Asked    bool   `json:"asked"`
+	Created  bool   `json:"created"`
+	// Paid says that the channel took the payer's money.
+	Paid  bool  `json:"paid"`
+	Close Close `json:"close,omitempty"`
 }
 
 // Close is the answer to a merchant's closing.
@@ -116,6 +139,7 @@ type Record struct {
 	Merchants []*Merchant `json:"merchants"`
 	Orders    []*Order    `json:"orders"`
 	Reports   []*Report   `json:"reports"`
+	Sales     []*Sale     `json:"sales"`
 	Transfers []*Transfer `json:"transfers"`
 	Postings  []*Posting  `json:"postings"`
 	// OnHand is what each tenant's shelf held at the beginning.
@@ -189,7 +213,7 @@ func (r *Record) called() { r.keep(func() { r.calls++ }) }
 // counts are the figures of progress lines.
 func (r *Record) counts() (orders, acked, transfers int) {
 	r.keep(func() {
-		orders, transfers, acked = len(r.Orders), len(r.Transfers)+len(r.Postings), len(r.acks)
+		orders, transfers, acked = len(r.Orders)+len(r.Sales), len(r.Transfers)+len(r.Postings), len(r.acks)
 	})
 	return orders, acked, transfers
 }

@@ -58,7 +58,14 @@ func Run(ctx context.Context, o Options) (outcome *Outcome, err error) {
 	plan := NewPlan(o.Seed, o.Length)
 	strike := &striker{servers: h.servers, tell: tell, spans: map[target][]span{}}
 	outcome = &Outcome{Seed: o.Seed, Length: o.Length.String(), Rate: o.Rate, Faults: count(plan), Invariants: len(verify.Invariants())}
-	if err := l.under(ctx, o, strike, plan, tell); err != nil {
+	spoiled, behave := context.WithCancel(ctx)
+	defer behave()
+	var spoiling sync.WaitGroup
+	spoiling.Go(func() { h.acquirers.misbehave(spoiled, o.Seed) })
+	err = l.under(ctx, o, strike, plan, tell)
+	behave()
+	spoiling.Wait()
+	if err != nil {
 		return nil, err
 	}
 	if err := h.ready(ctx); err != nil {
