@@ -16,6 +16,7 @@ type Books struct {
 	Orders    []OrderRow
 	Journals  []Journal
 	Balances  []Balance
+	Refunds   []RefundRow
 	Transfers []TransferRow
 	Stock     []StockRow
 }
@@ -75,6 +76,16 @@ type Balance struct {
 	Held     int64  `db:"held"`
 }
 
+// RefundRow is a row of refunds.
+type RefundRow struct {
+	Tenant string `db:"tenant_id"`
+	Number string `db:"out_refund_no"`
+	Order  string `db:"out_trade_no"`
+	Amount int64  `db:"amount"`
+	State  string `db:"state"`
+	Origin string `db:"origin"`
+}
+
 // TransferRow is a row of transfers.
 type TransferRow struct {
 	Tenant  string `db:"tenant_id"`
@@ -108,6 +119,9 @@ var linesSQL string
 //go:embed sql/balances.sql
 var balancesSQL string
 
+//go:embed sql/refunds.sql
+var refundsSQL string
+
 //go:embed sql/transfers.sql
 var transfersSQL string
 
@@ -134,6 +148,7 @@ func readBooks(ctx context.Context, tx pgx.Tx) (*Books, error) {
 		func() (err error) { b.Receipts, err = rows[Receipt](ctx, tx, receiptsSQL); return },
 		func() (err error) { b.Orders, err = rows[OrderRow](ctx, tx, ordersSQL); return },
 		func() (err error) { b.Balances, err = rows[Balance](ctx, tx, balancesSQL); return },
+		func() (err error) { b.Refunds, err = rows[RefundRow](ctx, tx, refundsSQL); return },
 		func() (err error) { b.Transfers, err = rows[TransferRow](ctx, tx, transfersSQL); return },
 		func() (err error) { b.Stock, err = rows[StockRow](ctx, tx, stockSQL); return },
 		func() (err error) { b.Journals, err = journals(ctx, tx); return },

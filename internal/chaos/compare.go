@@ -35,6 +35,7 @@ type Tally struct {
 	Confirmed     int            `json:"transfers_confirmed"`
 	Cancelled     map[string]int `json:"transfers_cancelled"` // by code
 	Posted        int            `json:"journals_posted"`
+	Refunds       map[string]int `json:"refunds"` // by state, or by the code of the refusal
 }
 
 // Compare holds the books to the record.
@@ -43,6 +44,7 @@ func Compare(r *Record, b *Books) (Tally, []Finding) {
 	c.reports()
 	c.orders()
 	c.sales()
+	c.refunds()
 	c.transfers()
 	c.postings()
 	c.shelves()
@@ -77,6 +79,7 @@ type comparison struct {
 	conflicts map[fact]int      // contradictions on record
 	receipts  map[body]bool
 	orderRows map[name]OrderRow
+	salesBy   map[name]*Sale
 	journals  map[int64]*Journal
 	byKey     map[name][]*Journal
 	// explained are the journals that the record accounts for, and expected what every account should hold by it.
@@ -89,9 +92,9 @@ func newComparison(r *Record, b *Books) *comparison {
 		record: r, books: b,
 		tally: Tally{
 			CreditedMoney: Money{}, Suspense: map[string]int{}, SuspenseMoney: Money{}, Parked: map[string]int{}, Ignored: map[string]int{},
-			Done: map[string]int{}, Orders: map[string]int{}, Cancelled: map[string]int{},
+			Done: map[string]int{}, Orders: map[string]int{}, Cancelled: map[string]int{}, Refunds: map[string]int{},
 		},
-		events: map[fact][]*Event{}, byOrder: map[name][]*Event{}, conflicts: map[fact]int{}, receipts: map[body]bool{}, orderRows: map[name]OrderRow{},
+		events: map[fact][]*Event{}, byOrder: map[name][]*Event{}, conflicts: map[fact]int{}, receipts: map[body]bool{}, orderRows: map[name]OrderRow{}, salesBy: map[name]*Sale{},
 		journals: map[int64]*Journal{}, byKey: map[name][]*Journal{}, explained: map[int64]bool{}, expected: map[accountName]int64{},
 	}
 	for i := range b.Events {
@@ -111,6 +114,9 @@ func newComparison(r *Record, b *Books) *comparison {
 	for _, o := range b.Orders {
 		c.orderRows[name{o.Tenant, o.Number}] = o
 		c.tally.Orders[o.State]++
+	}
+	for _, s := range r.Sales {
+		c.salesBy[name{s.Tenant, s.Number}] = s
 	}
 	for i := range b.Journals {
 		j := &b.Journals[i]

@@ -1,6 +1,9 @@
 package chaos
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // orders: every order is where its reports allow it to be, and its money with it.
 func (c *comparison) orders() {
@@ -34,7 +37,10 @@ func (c *comparison) order(o *Order, reports []*Report) {
 	e := expect(o, reports)
 	if !e.allows(row.State) {
 		class := Wrong
-		if row.State == "PENDING" {
+		switch {
+		case row.State == "PENDING" && slices.ContainsFunc(c.byOrder[name{o.Tenant, o.Number}], func(ev *Event) bool { return ev.State == "RECEIVED" }):
+			class = Unsettled
+		case row.State == "PENDING":
 			class = Lost
 		}
 		c.find(class, "order %s (%s) is %s: %s", o.Number, o.Scene, row.State, e.describe())

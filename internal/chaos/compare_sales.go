@@ -8,15 +8,7 @@ import (
 
 // sales: what the channel says of an order, the books say too.
 func (c *comparison) sales() {
-	at := map[name]simulator.Order{}
-	for _, m := range c.record.Merchants {
-		if m.sim == nil {
-			continue
-		}
-		for _, o := range m.sim.Orders() {
-			at[name{m.Tenant, o.OutTradeNo}] = o
-		}
-	}
+	at := c.channelOrders()
 	for _, s := range c.record.Sales {
 		c.sale(s, at[name{s.Tenant, s.Number}])
 	}

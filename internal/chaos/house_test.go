@@ -15,6 +15,7 @@ import (
 	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/testhouse"
 	"github.com/paylatch/paylatch/internal/transfer"
 )
@@ -26,8 +27,43 @@ type inline struct {
 }
 
 func (e *inline) Deliver(ctx context.Context, d payment.Delivery) error {
-	_, err := e.h.Books.Apply(ctx, d.EventID)
-	return err
+	return e.apply(context.WithoutCancel(ctx), d.EventID)
+}
+
+// apply books an event, and asks its channel about it where that comes first.
+func (e *inline) apply(ctx context.Context, id int64) error {
+	applied, err := e.h.Books.Apply(ctx, id)
+	if err != nil || applied.Ask == "" {
+		return err
+	}
+	answers, err := e.h.Refunds.AskAbout(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, answer := range append(answers, id) {
+		if _, err := e.h.Books.Apply(ctx, answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *inline) StartRefund(ctx context.Context, r refund.Ref, _ bool) error {
+	ctx = context.WithoutCancel(ctx)
+	for {
+		p, err := e.h.Refunds.Advance(ctx, r.RefundID, time.Second)
+		if err != nil {
+			return err
+		}
+		for _, id := range p.Events {
+			if err := e.apply(ctx, id); err != nil {
+				return err
+			}
+		}
+		if p, err = e.h.Refunds.Look(ctx, r.RefundID); err != nil || p.State.Ended() {
+			return err
+		}
+	}
 }
 
 func (e *inline) StartTransfer(ctx context.Context, t transfer.Transfer, _ bool) (run string, err error) {
@@ -93,7 +129,7 @@ func play(t *testing.T, times int, names ...string) (*testhouse.House, *load) {
 	group := ledger.NewGroup(h.Engine)
 	t.Cleanup(group.Stop)
 	srv.Config.Handler = api.Handler(api.Config{
-		Orders: h.Orders, Entry: h.Entry, Books: h.Books, Accounts: h.Accounts, Acquiring: h.Acquiring, Shares: h.Shares, Transfers: h.Transfers,
+		Orders: h.Orders, Entry: h.Entry, Books: h.Books, Accounts: h.Accounts, Acquiring: h.Acquiring, Shares: h.Shares, Transfers: h.Transfers, Refunds: h.Refunds,
 		Group: group, API: h.API, Engine: h.Engine, Log: h.Log,
 		AwaitTransfer: func(context.Context, transfer.Transfer) error { return nil },
 		DatabaseReady: func(context.Context) error { return nil },

@@ -22,6 +22,7 @@ type Outcome struct {
 	// EndedByThemselves are processes that ended though nobody struck them.
 	EndedByThemselves []string  `json:"ended_by_themselves"`
 	Callbacks         Callbacks `json:"callbacks"`
+	Sales             Sales     `json:"acquirers"`
 	// Calls are the merchants' calls.
 	Calls int `json:"calls"`
 	Tally
@@ -50,6 +51,37 @@ type Callbacks struct {
 	Late      int   `json:"late"`
 }
 
+// Sales are what the simulated acquirers saw.
+type Sales struct {
+	Announced int `json:"announced"`
+	Paid      int `json:"paid"`
+	Calls     int `json:"calls"`
+	Notices   int `json:"notices"`
+	Acked     int `json:"notices_acked"`
+}
+
+func salesOf(r *Record) (s Sales) {
+	for _, m := range r.Merchants {
+		if m.sim == nil {
+			continue
+		}
+		for _, o := range m.sim.Orders() {
+			s.Announced++
+			if o.State == channelPaid {
+				s.Paid++
+			}
+		}
+		s.Calls += len(m.sim.Core().Calls(""))
+		for _, sent := range m.sim.Core().Sent() {
+			s.Notices++
+			if sent.Status >= 200 && sent.Status < 300 {
+				s.Acked++
+			}
+		}
+	}
+	return s
+}
+
 // Passed tells whether nothing was lost, doubled or wrong, and every invariant holds.
 func (o *Outcome) Passed() bool { return o != nil && len(o.Findings) == 0 && len(o.Broken) == 0 }
 
@@ -69,6 +101,7 @@ func (o *Outcome) compare(ctx context.Context, h *house, l *load, s *striker) er
 		return err
 	}
 	o.Callbacks, o.Calls = callbacksOf(l.record, s)
+	o.Sales = salesOf(l.record)
 	for _, f := range o.Findings {
 		switch f.Class {
 		case Lost:
@@ -126,11 +159,14 @@ func (o *Outcome) Print(w io.Writer) {
 	line("callbacks", "%d sent: %d acknowledged, %d refused, %d not stored (5xx), %d without an answer", c.Sent, c.Acked, c.Refused, c.Failed, c.Unanswered)
 	line("", "%d bodies; %d authentic ones never acknowledged; forged ones refused %d times", c.Distinct, c.NeverAcked, c.Forged)
 	line("", "acknowledged after %d ms (median), %d ms (longest, its API not struck), %d after more than 3 s", c.MedianMS, c.LongestMS, c.Late)
+	line("acquirers", "%d orders announced, %d paid there; %d calls; %d notices sent, %d acknowledged",
+		o.Sales.Announced, o.Sales.Paid, o.Sales.Calls, o.Sales.Notices, o.Sales.Acked)
 	line("orders", "%s", countsText(o.Orders))
 	line("credited", "%d orders: %s", o.Credited, moneyText(o.CreditedMoney))
 	line("in suspense", "%s: %s", countsText(o.Suspense), moneyText(o.SuspenseMoney))
 	line("parked", "%s", countsText(o.Parked))
 	line("ignored", "%s", countsText(o.Ignored))
+	line("refunds", "%s", countsText(o.Refunds))
 	line("transfers", "%d confirmed; cancelled: %s; %d journals", o.Confirmed, countsText(o.Cancelled), o.Posted)
 	line("lost", "%d", o.Lost)
 	line("doubled", "%d", o.Doubled)

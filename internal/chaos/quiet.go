@@ -19,18 +19,20 @@ var unsettledSQL string
 
 // rest is what still moves.
 type rest struct {
-	Received, Unmatched, Expired, Transfers int64
-	Flows                                   int64
+	Received, Unmatched, Expired, Refunds, Transfers int64
+	Flows                                            int64
 }
 
 func (r rest) quiet() bool { return r == rest{} }
 
 func (r rest) String() string {
-	return fmt.Sprintf("%d events to be booked, %d to be matched, %d orders to expire, %d transfers, %d flows", r.Received, r.Unmatched, r.Expired, r.Transfers, r.Flows)
+	return fmt.Sprintf("%d events to be booked, %d to be matched, %d orders to expire, %d refunds, %d transfers, %d flows",
+		r.Received, r.Unmatched, r.Expired, r.Refunds, r.Transfers, r.Flows)
 }
 
-// awaitQuiet waits until nothing moves any more, and tells what still does when the time is over.
-func awaitQuiet(ctx context.Context, db *pgxpool.Pool, temporal string, within time.Duration, tell func(string, ...any)) error {
+// awaitQuiet waits until nothing moves any more, and tells what still does when the time is over. Meanwhile it has the channels
+// asked about open refunds, as an operator may: their flows ask less and less often.
+func awaitQuiet(ctx context.Context, db *pgxpool.Pool, temporal string, within time.Duration, l *load, tell func(string, ...any)) error {
 	options, err := engine.Options(temporal, zap.NewNop())
 	if err != nil {
 		return err
@@ -50,6 +52,9 @@ func awaitQuiet(ctx context.Context, db *pgxpool.Pool, temporal string, within t
 		if time.Since(told) > progressEvery {
 			told = time.Now()
 			tell("waiting for quiet: %s", left)
+			if left.Refunds > 0 {
+				l.retryRefunds(ctx)
+			}
 		}
 		if !sleep(ctx, 250*time.Millisecond) {
 			if err != nil && left.quiet() {
@@ -61,7 +66,7 @@ func awaitQuiet(ctx context.Context, db *pgxpool.Pool, temporal string, within t
 }
 
 func look(ctx context.Context, db *pgxpool.Pool, flows client.Client) (r rest, err error) {
-	if err := db.QueryRow(ctx, unsettledSQL).Scan(&r.Received, &r.Unmatched, &r.Expired, &r.Transfers); err != nil {
+	if err := db.QueryRow(ctx, unsettledSQL).Scan(&r.Received, &r.Unmatched, &r.Expired, &r.Refunds, &r.Transfers); err != nil {
 		return r, err
 	}
 	running, err := flows.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})

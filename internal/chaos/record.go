@@ -59,6 +59,19 @@ type Sale struct {
 	Close Close `json:"close,omitempty"`
 }
 
+// Refund is a part of a sale that goes back, named by its number.
+type Refund struct {
+	Tenant string `json:"tenant"`
+	Number string `json:"number"`
+	Order  string `json:"order"`
+	Amount int64  `json:"amount"`
+	// Answer is Accepted, or the code of the refusal; empty for one that never came.
+	Answer string `json:"answer"`
+}
+
+// Accepted is the answer to what is on its way.
+const Accepted = "accepted"
+
 // Close is the answer to a merchant's closing.
 type Close string
 
@@ -140,6 +153,7 @@ type Record struct {
 	Orders    []*Order    `json:"orders"`
 	Reports   []*Report   `json:"reports"`
 	Sales     []*Sale     `json:"sales"`
+	Refunds   []*Refund   `json:"refunds"`
 	Transfers []*Transfer `json:"transfers"`
 	Postings  []*Posting  `json:"postings"`
 	// OnHand is what each tenant's shelf held at the beginning.

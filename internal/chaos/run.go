@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (outcome *Outcome, err error) {
 	if err := h.ready(ctx); err != nil {
 		return nil, err
 	}
-	if err := awaitQuiet(ctx, h.engine, h.temporal.Address(), o.Quiet, tell); err != nil {
+	if err := awaitQuiet(ctx, h.engine, h.temporal.Address(), o.Quiet, l, tell); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
