@@ -17,6 +17,7 @@ type Books struct {
 	Journals  []Journal
 	Balances  []Balance
 	Refunds   []RefundRow
+	Legs      []LegRow
 	Transfers []TransferRow
 	Stock     []StockRow
 }
@@ -86,6 +87,17 @@ type RefundRow struct {
 	Origin string `db:"origin"`
 }
 
+// LegRow is a leg of a sharing, and what the sharing says.
+type LegRow struct {
+	Tenant  string `db:"tenant_id"`
+	Number  string `db:"out_order_no"`
+	Order   string `db:"out_trade_no"`
+	State   string `db:"state"`
+	Account string `db:"account"`
+	Amount  int64  `db:"amount"`
+	Leg     string `db:"leg_state"` // the leg's own state
+}
+
 // TransferRow is a row of transfers.
 type TransferRow struct {
 	Tenant  string `db:"tenant_id"`
@@ -122,6 +134,9 @@ var balancesSQL string
 //go:embed sql/refunds.sql
 var refundsSQL string
 
+//go:embed sql/legs.sql
+var legsSQL string
+
 //go:embed sql/transfers.sql
 var transfersSQL string
 
@@ -149,6 +164,7 @@ func readBooks(ctx context.Context, tx pgx.Tx) (*Books, error) {
 		func() (err error) { b.Orders, err = rows[OrderRow](ctx, tx, ordersSQL); return },
 		func() (err error) { b.Balances, err = rows[Balance](ctx, tx, balancesSQL); return },
 		func() (err error) { b.Refunds, err = rows[RefundRow](ctx, tx, refundsSQL); return },
+		func() (err error) { b.Legs, err = rows[LegRow](ctx, tx, legsSQL); return },
 		func() (err error) { b.Transfers, err = rows[TransferRow](ctx, tx, transfersSQL); return },
 		func() (err error) { b.Stock, err = rows[StockRow](ctx, tx, stockSQL); return },
 		func() (err error) { b.Journals, err = journals(ctx, tx); return },

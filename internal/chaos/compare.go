@@ -36,6 +36,7 @@ type Tally struct {
 	Cancelled     map[string]int `json:"transfers_cancelled"` // by code
 	Posted        int            `json:"journals_posted"`
 	Refunds       map[string]int `json:"refunds"` // by state, or by the code of the refusal
+	Shares        map[string]int `json:"shares"`  // by state
 }
 
 // Compare holds the books to the record.
@@ -45,6 +46,7 @@ func Compare(r *Record, b *Books) (Tally, []Finding) {
 	c.orders()
 	c.sales()
 	c.refunds()
+	c.shares()
 	c.transfers()
 	c.postings()
 	c.shelves()
@@ -92,7 +94,7 @@ func newComparison(r *Record, b *Books) *comparison {
 		record: r, books: b,
 		tally: Tally{
 			CreditedMoney: Money{}, Suspense: map[string]int{}, SuspenseMoney: Money{}, Parked: map[string]int{}, Ignored: map[string]int{},
-			Done: map[string]int{}, Orders: map[string]int{}, Cancelled: map[string]int{}, Refunds: map[string]int{},
+			Done: map[string]int{}, Orders: map[string]int{}, Cancelled: map[string]int{}, Refunds: map[string]int{}, Shares: map[string]int{},
 		},
 		events: map[fact][]*Event{}, byOrder: map[name][]*Event{}, conflicts: map[fact]int{}, receipts: map[body]bool{}, orderRows: map[name]OrderRow{}, salesBy: map[name]*Sale{},
 		journals: map[int64]*Journal{}, byKey: map[name][]*Journal{}, explained: map[int64]bool{}, expected: map[accountName]int64{},

@@ -30,6 +30,7 @@ func TestEverySceneEndsAsExpectedWhenNothingIsStruck(t *testing.T) {
 	require.ElementsMatch(t, []string{"PENDING", "PAID", "COMPLETED", "CLOSED"}, slices.Collect(maps.Keys(tally.Orders)))
 	require.ElementsMatch(t, []string{"insufficient_funds", "participant_refused"}, slices.Collect(maps.Keys(tally.Cancelled)))
 	require.Positive(t, tally.Refunds["SUCCEEDED"])
+	require.Equal(t, []string{"SUCCEEDED"}, slices.Collect(maps.Keys(tally.Shares)))
 	require.Positive(t, tally.Confirmed)
 	require.Positive(t, tally.Posted)
 
@@ -81,7 +82,7 @@ SELECT j.id, row_number() OVER (), m.tenant_id, m.id, CASE m.code WHEN 'merchant
 
 func TestInjectedDamageIsFound(t *testing.T) {
 	t.Parallel()
-	h, l := play(t, 4, "once", "second", "late", "wrong-amount", "unknown-order", "conflict", "disorder", "goods", "forged", "direct", "tcc", "external", "too-much", "posting", "sale", "refund")
+	h, l := play(t, 4, "once", "second", "late", "wrong-amount", "unknown-order", "conflict", "disorder", "goods", "forged", "direct", "tcc", "external", "too-much", "posting", "sale", "refund", "share")
 	sound, err := ReadBooks(t.Context(), h.Engine)
 	require.NoError(t, err)
 	_, findings := Compare(l.record, sound)
@@ -141,6 +142,12 @@ func TestInjectedDamageIsFound(t *testing.T) {
 		"a refund has another amount":         {"UPDATE refunds SET amount = amount + 1 WHERE id = (SELECT min(id) FROM refunds)", nil, Wrong, "it should be of"},
 		"the journal of a refund is gone":     {"DELETE FROM journals WHERE id = (SELECT min(journal_id) FROM refunds)", nil, Lost, "none of its amount"},
 		"a refund that nobody asked for":      {"UPDATE refunds SET out_refund_no = 'other' WHERE id = (SELECT min(id) FROM refunds)", nil, Doubled, "nobody asked for it"},
+		"a sharing is gone":                   {"DELETE FROM shares WHERE id = (SELECT min(id) FROM shares)", nil, Lost, "was accepted and is not there"},
+		"a sharing that nobody asked for":     {"UPDATE shares SET out_order_no = 'other' WHERE id = (SELECT min(id) FROM shares)", nil, Doubled, "nobody asked for it"},
+		"a sharing does not end":              {"UPDATE shares SET state = 'PROCESSING', ended_at = NULL WHERE id = (SELECT min(id) FROM shares)", nil, Unsettled, "still PROCESSING"},
+		"a receiver gets another part":        {"UPDATE share_legs SET amount = amount + 1 WHERE id = (SELECT min(id) FROM share_legs)", nil, Wrong, "it should give"},
+		"a receiver is forgotten":             {"DELETE FROM share_legs WHERE id = (SELECT min(id) FROM share_legs)", nil, Lost, "does not give"},
+		"a receiver is paid in no books":      {"DELETE FROM journals WHERE id = (SELECT min(journal_id) FROM share_legs)", nil, Lost, "none of its amount"},
 		"two events share a journal":          {"UPDATE channel_events SET journal_id = (SELECT min(journal_id) FROM channel_events WHERE outcome = 'CREDITED') WHERE outcome = 'LATE_PAYMENT'", nil, Wrong, "books two events"},
 	} {
 		requireFound(t, broken(t, h, l.record, c.damage, c.args...), c.class, c.says, name)

@@ -16,6 +16,7 @@ import (
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/refund"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/testhouse"
 	"github.com/paylatch/paylatch/internal/transfer"
 )
@@ -104,6 +105,14 @@ func (e *inline) carryOut(ctx context.Context, t transfer.Transfer) error {
 func (e *inline) StartInquiry(ctx context.Context, o acquiring.Ref) error {
 	_, err := e.h.Acquiring.Inquire(context.WithoutCancel(ctx), o.PaymentID)
 	return err
+}
+
+func (e *inline) StartShare(ctx context.Context, s share.Share, _ bool) error {
+	for {
+		if p, err := e.h.Shares.Call(context.WithoutCancel(ctx), s.ID); err != nil || p.Ended {
+			return err
+		}
+	}
 }
 
 // insist calls a participant until it has a definite answer.

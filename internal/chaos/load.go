@@ -19,7 +19,7 @@ type scene struct {
 
 // scenes lists every kind of load.
 func scenes() []scene {
-	return slices.Concat(paymentScenes(), saleScenes(), refundScenes(), transferScenes())
+	return slices.Concat(paymentScenes(), saleScenes(), refundScenes(), shareScenes(), transferScenes())
 }
 
 // load plays scenes for a while. What a scene does is drawn from the seed and its number alone.

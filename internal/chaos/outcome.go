@@ -167,6 +167,7 @@ func (o *Outcome) Print(w io.Writer) {
 	line("parked", "%s", countsText(o.Parked))
 	line("ignored", "%s", countsText(o.Ignored))
 	line("refunds", "%s", countsText(o.Refunds))
+	line("sharings", "%s", countsText(o.Shares))
 	line("transfers", "%d confirmed; cancelled: %s; %d journals", o.Confirmed, countsText(o.Cancelled), o.Posted)
 	line("lost", "%d", o.Lost)
 	line("doubled", "%d", o.Doubled)

@@ -19,15 +19,15 @@ var unsettledSQL string
 
 // rest is what still moves.
 type rest struct {
-	Received, Unmatched, Expired, Refunds, Transfers int64
-	Flows                                            int64
+	Received, Unmatched, Expired, Refunds, Shares, Transfers int64
+	Flows                                                    int64
 }
 
 func (r rest) quiet() bool { return r == rest{} }
 
 func (r rest) String() string {
-	return fmt.Sprintf("%d events to be booked, %d to be matched, %d orders to expire, %d refunds, %d transfers, %d flows",
-		r.Received, r.Unmatched, r.Expired, r.Refunds, r.Transfers, r.Flows)
+	return fmt.Sprintf("%d events to be booked, %d to be matched, %d orders to expire, %d refunds, %d sharings, %d transfers, %d flows",
+		r.Received, r.Unmatched, r.Expired, r.Refunds, r.Shares, r.Transfers, r.Flows)
 }
 
 // awaitQuiet waits until nothing moves any more, and tells what still does when the time is over. Meanwhile it has the channels
@@ -66,7 +66,7 @@ func awaitQuiet(ctx context.Context, db *pgxpool.Pool, temporal string, within t
 }
 
 func look(ctx context.Context, db *pgxpool.Pool, flows client.Client) (r rest, err error) {
-	if err := db.QueryRow(ctx, unsettledSQL).Scan(&r.Received, &r.Unmatched, &r.Expired, &r.Refunds, &r.Transfers); err != nil {
+	if err := db.QueryRow(ctx, unsettledSQL).Scan(&r.Received, &r.Unmatched, &r.Expired, &r.Refunds, &r.Shares, &r.Transfers); err != nil {
 		return r, err
 	}
 	running, err := flows.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})

@@ -54,6 +54,8 @@ type Sale struct {
 	Currency string `json:"currency"`
 	Asked    bool   `json:"asked"`
 	Created  bool   `json:"created"`
+	// Shared says that it will be divided, and how was frozen with it.
+	Shared bool `json:"shared,omitempty"`
 	// Paid says that the channel took the payer's money.
 	Paid  bool  `json:"paid"`
 	Close Close `json:"close,omitempty"`
@@ -67,6 +69,14 @@ type Refund struct {
 	Amount int64  `json:"amount"`
 	// Answer is Accepted, or the code of the refusal; empty for one that never came.
 	Answer string `json:"answer"`
+}
+
+// Share is the division of a sale among receivers, named by its number.
+type Share struct {
+	Tenant string `json:"tenant"`
+	Number string `json:"number"`
+	Order  string `json:"order"`
+	Answer string `json:"answer"` // Accepted, or empty for one that never came
 }
 
 // Accepted is the answer to what is on its way.
@@ -154,6 +164,7 @@ type Record struct {
 	Reports   []*Report   `json:"reports"`
 	Sales     []*Sale     `json:"sales"`
 	Refunds   []*Refund   `json:"refunds"`
+	Shares    []*Share    `json:"shares"`
 	Transfers []*Transfer `json:"transfers"`
 	Postings  []*Posting  `json:"postings"`
 	// OnHand is what each tenant's shelf held at the beginning.

@@ -58,6 +58,9 @@ func (p *player) announce(ctx context.Context, s *Sale) (ready bool) {
 		"out_trade_no": s.Number, "amount": s.Amount, "currency": s.Currency, "description": s.Scene, "channel": s.Channel,
 		"account": s.Account, "expires_in_seconds": saleExpiry,
 	}
+	if s.Shared {
+		request["profit_sharing"] = s.plan()
+	}
 	p.record.keep(func() { s.Asked = true })
 	insist(ctx, func() bool {
 		a := p.call(ctx, http.MethodPost, "/v1/payments", nil, request)
