@@ -106,7 +106,7 @@ func (f engineFlags) openWithKey() (*pgxpool.Pool, *sealed.Box, error) {
 
 // planFlags say how long a row may rest.
 type planFlags struct {
-	RedriveAfter time.Duration `help:"How long an event or a transfer may rest before the re-drive takes it, 5s to 60s: the same for serve and worker." default:"60s" env:"PAYLATCH_REDRIVE_AFTER" placeholder:"DURATION"`
+	RedriveAfter time.Duration `help:"How long an event or a transfer may rest before the re-drive takes it, 5s to 60s, and five times that for a sharing or an order that is being closed: the same for serve and worker." default:"60s" env:"PAYLATCH_REDRIVE_AFTER" placeholder:"DURATION"`
 }
 
 // valid keeps the deadline between a hand-over's own retry and what verify calls a fault.
@@ -116,6 +116,9 @@ func (f planFlags) valid() error {
 	}
 	return nil
 }
+
+// slower is how much longer what waits for a channel may rest: an order that is being closed, a sharing.
+const slower = 5
 
 func (f planFlags) plan() payment.Plan {
 	plan := payment.DefaultPlan
@@ -193,11 +196,12 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 		books:    books,
 		acquiring: acquiring.New(acquiring.Config{
 			Pool: engineDB, Accounts: accounts, Entry: entry, Books: books, Driver: starter, PublicURL: c.publicURL, Log: c.log,
+			AskAgain: slower * c.plan.Received,
 		}),
 		refunds: refund.New(refund.Config{
 			Pool: engineDB, Accounts: accounts, Entry: entry, Driver: starter, PublicURL: c.publicURL, Log: c.log,
 		}),
-		shares:    share.NewService(engineDB, accounts, entry, starter, c.log, nil),
+		shares:    share.NewService(engineDB, accounts, entry, starter, c.log, nil).RedriveAfter(slower * c.plan.Received),
 		transfers: transfer.NewService(engineDB, c.box, starter, c.log, nil).RedriveAfter(c.plan.Received),
 		starter:   starter,
 		group:     ledger.NewGroup(engineDB),

@@ -50,6 +50,7 @@ type Service struct {
 	publicURL string
 	log       *zap.Logger
 	now       func() time.Time
+	askAgain  time.Duration
 }
 
 // Config is what a [Service] stands on.
@@ -63,6 +64,8 @@ type Config struct {
 	PublicURL string
 	Log       *zap.Logger
 	Now       func() time.Time // nil: the real clock
+	// AskAgain is when an order that is being closed is looked after again, should its flow have been lost; 0: after 5 minutes.
+	AskAgain time.Duration
 }
 
 // New makes a service.
@@ -70,7 +73,10 @@ func New(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Service{c.Pool, c.Accounts, c.Entry, c.Books, c.Driver, c.PublicURL, c.Log, c.Now}
+	if c.AskAgain == 0 {
+		c.AskAgain = askAgain
+	}
+	return &Service{c.Pool, c.Accounts, c.Entry, c.Books, c.Driver, c.PublicURL, c.Log, c.Now, c.AskAgain}
 }
 
 // ErrNoAcquirer says that an order's channel cannot be asked.

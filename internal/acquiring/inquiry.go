@@ -111,7 +111,7 @@ const (
 // take comes again.
 func (s *Service) Redrive(ctx context.Context) (started int, err error) {
 	now := s.now()
-	rows, err := s.pool.Query(ctx, claimAsksSQL, now, now.Add(askAgain), asksAtOnce)
+	rows, err := s.pool.Query(ctx, claimAsksSQL, now, now.Add(s.askAgain), asksAtOnce)
 	if err != nil {
 		return 0, fmt.Errorf("claim orders to ask about: %w", err)
 	}

@@ -121,4 +121,16 @@ func TestTheRedriveStartsWhatRestsAndTellsOfWhatIsStuck(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, moved)
 	require.Equal(t, "s2", s.driver.TakeShares()[0].OutOrderNo)
+
+	// Away while several are due: those that were not even tried wait no longer than the one that was.
+	s.Clock.Pass(6 * time.Minute)
+	s.driver.Err = errNoAnswer
+	moved, err = s.shares.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, moved)
+	s.driver.Err = nil
+	s.Clock.Pass(6 * time.Second)
+	moved, err = s.shares.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, moved)
 }

@@ -66,7 +66,7 @@ func (s *Service) measure(ctx context.Context) error {
 
 func (s *Service) startDue(ctx context.Context) (int, error) {
 	now := s.now()
-	rows, err := s.pool.Query(ctx, claimSQL, now, now.Add(driveEvery), redriveBatch)
+	rows, err := s.pool.Query(ctx, claimSQL, now, now.Add(s.rests), redriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim overdue sharings: %w", err)
 	}
@@ -88,7 +88,8 @@ func (s *Service) startDue(ctx context.Context) (int, error) {
 				zap.String("state", string(sh.State)), zap.String("reason", sh.Reason))
 		}
 		if !s.start(ctx, sh, func(ctx context.Context) error { return s.driver.StartShare(ctx, sh, true) }) {
-			return i, nil // the engine is away: the others wait for their next deadline
+			s.soon(ctx, due[i+1:]...) // the engine is away: the others were not tried, and wait no longer than this one
+			return i, nil
 		}
 	}
 	return len(due), nil

@@ -41,6 +41,7 @@ type Service struct {
 	driver   Driver
 	log      *zap.Logger
 	now      func() time.Time
+	rests    time.Duration // how long a sharing may rest before the re-drive looks at it
 }
 
 // NewService takes the engine's pool; now is the clock of deadlines, nil the real one.
@@ -48,7 +49,13 @@ func NewService(pool *pgxpool.Pool, accounts *tenant.Accounts, entry Entry, driv
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{pool, accounts, entry, driver, log, now}
+	return &Service{pool, accounts, entry, driver, log, now, driveEvery}
+}
+
+// RedriveAfter replaces the time between two looks of the re-drive at a sharing that has not ended.
+func (s *Service) RedriveAfter(d time.Duration) *Service {
+	s.rests = d
+	return s
 }
 
 // startTimeout bounds the hand-over to the engine.
@@ -148,7 +155,7 @@ func (s *Service) begin(ctx context.Context, tx pgx.Tx, r Request, asked *Plan, 
 	now := s.now()
 	var id int64
 	err = tx.QueryRow(ctx, createSQL, r.TenantID, r.OutOrderNo, p.ID, p.AccountID, p.TransactionID, sum(legs), p.Currency, of.base,
-		r.Finish, fingerprint, now, now.Add(driveEvery)).Scan(&id)
+		r.Finish, fingerprint, now, now.Add(s.rests)).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		// Somebody took the number at this moment, for this sharing or another.
 		sh, err := s.existing(ctx, tx, r, fingerprint)
@@ -291,7 +298,7 @@ func (s *Service) Retry(ctx context.Context, tenantID, outOrderNo string) (sh Sh
 // reopen works on a refused sharing whose row is locked.
 func (s *Service) reopen(ctx context.Context, tx pgx.Tx, sh Share) (Share, error) {
 	now := s.now()
-	tag, err := tx.Exec(ctx, reopenSQL, sh.ID, now, now.Add(driveEvery))
+	tag, err := tx.Exec(ctx, reopenSQL, sh.ID, now, now.Add(s.rests))
 	if err != nil {
 		return Share{}, err
 	}
@@ -316,10 +323,19 @@ func (s *Service) start(ctx context.Context, sh Share, hand func(context.Context
 		return true
 	}
 	s.log.Warn("the engine did not take a sharing; the re-drive will start it", zap.String("tenant", sh.TenantID), zap.String("share", sh.OutOrderNo), zap.Error(err))
-	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
-	defer cancel()
-	if _, err := s.pool.Exec(store, "UPDATE shares SET next_drive_at = $2 WHERE id = $1 AND ended_at IS NULL", sh.ID, s.now().Add(retryDeadline)); err != nil {
-		s.log.Warn("a sharing keeps its full deadline", zap.Int64("id", sh.ID), zap.Error(err))
-	}
+	s.soon(ctx, sh)
 	return false
+}
+
+// soon makes the re-drive take sharings a little later, instead of at their deadline.
+func (s *Service) soon(ctx context.Context, list ...Share) {
+	var ids []int64
+	for _, sh := range list {
+		ids = append(ids, sh.ID)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, "UPDATE shares SET next_drive_at = $2 WHERE id = ANY($1) AND ended_at IS NULL", ids, s.now().Add(retryDeadline)); err != nil {
+		s.log.Warn("sharings keep their full deadline", zap.Int64s("shares", ids), zap.Error(err))
+	}
 }

@@ -281,12 +281,21 @@ func (s *Service) start(ctx context.Context, t Transfer, resume bool) (run strin
 		return run, true
 	}
 	s.log.Warn("the engine did not take a transfer; the re-drive will start it", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.Error(err))
-	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
-	defer cancel()
-	if _, err := s.pool.Exec(store, "UPDATE transfers SET next_drive_at = $2 WHERE id = $1 AND ended_at IS NULL", t.ID, s.now().Add(retryDeadline)); err != nil {
-		s.log.Warn("a transfer keeps its full deadline", zap.Int64("transfer", t.ID), zap.Error(err))
-	}
+	s.soon(ctx, t)
 	return "", false
+}
+
+// soon makes the re-drive take transfers a little later, instead of at their deadline.
+func (s *Service) soon(ctx context.Context, list ...Transfer) {
+	var ids []int64
+	for _, t := range list {
+		ids = append(ids, t.ID)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, "UPDATE transfers SET next_drive_at = $2 WHERE id = ANY($1) AND ended_at IS NULL", ids, s.now().Add(retryDeadline)); err != nil {
+		s.log.Warn("transfers keep their full deadline", zap.Int64s("transfers", ids), zap.Error(err))
+	}
 }
 
 // Get reads a transfer of a tenant. Error: [ErrNotFound].

@@ -380,7 +380,8 @@ func (s *Service) startDue(ctx context.Context) (int, error) {
 			alert.Raise(s.log, alert.TransferStuck, "a transfer does not end", zap.String("tenant", t.TenantID), zap.Int64("transfer", t.ID), zap.String("state", string(t.State)))
 		}
 		if _, started := s.start(ctx, t, true); !started {
-			return i, nil // the engine is away: the others wait for their next deadline
+			s.soon(ctx, due[i+1:]...) // the engine is away: the others were not tried, and wait no longer than this one
+			return i, nil
 		}
 	}
 	return len(due), nil

@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -495,6 +496,25 @@ func TestATransferThatDoesNotEndIsStartedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Len(t, s.driver.TakeTransfers(), 1)
+}
+
+func TestTransfersThatAnAwayEngineWasNotEvenAskedAboutWaitNoLonger(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	for _, key := range []string{"k1", "k2", "k3"} {
+		s.begin(t, s.pay(key, 100))
+	}
+	s.driver.TakeTransfers()
+	s.Clock.Pass(2 * time.Minute)
+	s.driver.Err = errors.New("away")
+	n, err := s.Transfers.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, n)
+	s.driver.Err = nil
+	s.Clock.Pass(6 * time.Second)
+	n, err = s.Transfers.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
 }
 
 func TestWhatCannotBeATransferIsRefused(t *testing.T) {
