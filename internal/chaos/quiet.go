@@ -30,8 +30,8 @@ func (r rest) String() string {
 		r.Received, r.Unmatched, r.Expired, r.Refunds, r.Shares, r.Transfers, r.Flows)
 }
 
-// awaitQuiet waits until nothing moves any more, and tells what still does when the time is over. Meanwhile it has the channels
-// asked about open refunds, as an operator may: their flows ask less and less often.
+// awaitQuiet waits until nothing moves any more, and tells what still does when the time is over. Meanwhile it
+// nudges what waits for a channel.
 func awaitQuiet(ctx context.Context, db *pgxpool.Pool, temporal string, within time.Duration, l *load, tell func(string, ...any)) error {
 	options, err := engine.Options(temporal, zap.NewNop())
 	if err != nil {
@@ -52,9 +52,7 @@ func awaitQuiet(ctx context.Context, db *pgxpool.Pool, temporal string, within t
 		if time.Since(told) > progressEvery {
 			told = time.Now()
 			tell("waiting for quiet: %s", left)
-			if left.Refunds > 0 {
-				l.retryRefunds(ctx)
-			}
+			l.nudge(ctx)
 		}
 		if !sleep(ctx, 250*time.Millisecond) {
 			if err != nil && left.quiet() {

@@ -43,26 +43,6 @@ func refundScene(ctx context.Context, p *player) {
 	together(asks...)
 }
 
-// retryRefunds has the channels asked about every refund that has not ended.
-func (l *load) retryRefunds(ctx context.Context) {
-	for _, m := range l.record.Merchants {
-		p := &player{load: l, merchant: m}
-		for _, state := range []string{"PENDING", "UNKNOWN"} {
-			var open struct {
-				Items []struct {
-					Number string `json:"out_refund_no"`
-				} `json:"items"`
-			}
-			if err := p.get(ctx, "/v1/refunds?limit=200&state="+state, &open); err != nil {
-				continue // the next round tries again
-			}
-			for _, r := range open.Items {
-				p.call(ctx, http.MethodPost, "/v1/refunds/"+r.Number+"/retry", nil, map[string]any{})
-			}
-		}
-	}
-}
-
 // paidWithin is as long as a sale needs whose notice was lost.
 const paidWithin = (saleExpiry + 20) * time.Second
 
