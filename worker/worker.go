@@ -3,11 +3,13 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
@@ -72,34 +74,62 @@ type Config struct {
 // stopTimeout lets running steps end when the process is asked to stop.
 const stopTimeout = 20 * time.Second
 
-// Run serves the queues until ctx is done, then lets running steps end. It returns an error if it could not begin, or can no
-// longer poll.
+// Run serves the queues until ctx is done, then lets running steps end. An engine that goes away while the workers start is
+// waited for. It returns an error if it could not begin, or can no longer poll.
 func Run(ctx context.Context, c Config) error {
 	fatal := make(chan error, len(c.Queues))
-	var workers []worker.Worker
-	stop := func() {
-		for _, w := range workers {
-			w.Stop()
+	workers, err := start(c, fatal)
+	for away(err) {
+		c.Log.Warn("waiting for Temporal", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(startAgain):
 		}
+		workers, err = start(c, fatal)
 	}
-	for _, queue := range c.Queues {
-		w := New(c.Client, queue, c.DatabaseConnections, func(err error) {
-			fatal <- fmt.Errorf("queue %s: the worker gave up: %w", queue, err)
-		})
-		Register(w, queue, c.Serves)
-		if err := w.Start(); err != nil {
-			stop()
-			return fmt.Errorf("start the worker of queue %s: %w", queue, err)
-		}
-		workers = append(workers, w)
+	if err != nil {
+		return err
 	}
-	defer stop()
+	defer stop(workers)
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-fatal:
 		return err
 	}
+}
+
+// startAgain is the pause before the workers are started once more.
+const startAgain = time.Second
+
+// start starts all workers or none.
+func start(c Config, fatal chan<- error) (workers []worker.Worker, err error) {
+	for _, queue := range c.Queues {
+		w := New(c.Client, queue, c.DatabaseConnections, func(err error) {
+			fatal <- fmt.Errorf("queue %s: the worker gave up: %w", queue, err)
+		})
+		Register(w, queue, c.Serves)
+		if err := w.Start(); err != nil {
+			stop(workers)
+			return nil, fmt.Errorf("start the worker of queue %s: %w", queue, err)
+		}
+		workers = append(workers, w)
+	}
+	return workers, nil
+}
+
+func stop(workers []worker.Worker) {
+	for _, w := range workers {
+		w.Stop()
+	}
+}
+
+// away tells an engine that does not answer from one that refuses.
+func away(err error) bool {
+	var unavailable *serviceerror.Unavailable
+	var late *serviceerror.DeadlineExceeded
+	return errors.As(err, &unavailable) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // participantCalls is how many external participants one process calls at once: they wait for others, not for the database,

@@ -74,6 +74,17 @@ func TestTemporalAwayDuringCallbacks(t *testing.T) {
 	requireCreditedOnce(t, h, orders...)
 }
 
+func TestWorkersWaitForAnEngineThatIsAwayAsTheyStart(t *testing.T) {
+	h, c := newStory(t)
+	h.Create(t, testhouse.Order("o", 9900))
+	require.NoError(t, devstack.TestTemporal().Kill())
+	work(t, h, c)
+	require.Equal(t, http.StatusOK, callback(h, serve(t, h, start.New(c)).URL, paid(t, "o")))
+	require.NoError(t, devstack.TestTemporal().Start(t.Context()))
+	h.Clock.Pass(payment.DefaultPlan.Received)
+	requireCreditedOnce(t, h, "o")
+}
+
 func TestPostgreSQLAwayDuringCallbacks(t *testing.T) {
 	h, c := newStory(t)
 	srv := serve(t, h, start.New(c))
