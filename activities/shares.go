@@ -25,6 +25,12 @@ func (s *Shares) Call(ctx context.Context, shareID int64) (workflows.ShareProgre
 	return shareProgress(p), noShare(err)
 }
 
+// Collect implements [workflows.ShareCollectActivity].
+func (s *Shares) Collect(ctx context.Context, shareID int64) (workflows.ReturnsProgress, error) {
+	open, err := s.Service.AskOwed(ctx, shareID)
+	return workflows.ReturnsProgress{Open: open}, err
+}
+
 func shareProgress(p share.Progress) workflows.ShareProgress {
 	return workflows.ShareProgress{State: string(p.State), Ended: p.Ended, Channel: p.Channel}
 }

@@ -136,6 +136,7 @@ func TestWordsOfTheSchemasAreThoseOfTheCode(t *testing.T) {
 	require.ElementsMatch(t, []string{transfer.LedgerLeg, transfer.StockLeg, transfer.HTTPLeg}, words(at(schemaOf("Participant"), "properties", "type")))
 	require.ElementsMatch(t, constants(t, "../internal/share", "State"), words(schemaOf("ShareState")))
 	require.ElementsMatch(t, constants(t, "../internal/share", "LegState"), words(schemaOf("ShareLegState")))
+	require.ElementsMatch(t, constants(t, "../internal/share", "ReturnState"), words(schemaOf("ShareReturnState")))
 	require.ElementsMatch(t, constants(t, "../internal/tenant", "Scope"), words(schemaOf("Scope")))
 	require.ElementsMatch(t, constants(t, "../internal/audit", "Action"), words(at(schemaOf("AuditEntry"), "properties", "action")))
 	require.ElementsMatch(t, failures, words(at(schemaOf("Transfer"), "properties", "failure")))

@@ -74,6 +74,8 @@ var known = []struct {
 	{stock.ErrBelowReserved, http.StatusConflict, "below_reserved"},
 	{stock.ErrVersion, http.StatusConflict, "version_conflict"},
 	{share.ErrNotFound, http.StatusNotFound, "share_not_found"},
+	{share.ErrOpen, http.StatusConflict, "sharing_in_progress"},
+	{share.ErrNothingOwed, http.StatusConflict, "nothing_owed"},
 	{share.ErrNumberReused, http.StatusUnprocessableEntity, "out_order_no_reused"},
 	{share.ErrPlanDiffers, http.StatusUnprocessableEntity, "sharing_plan_differs"},
 	{share.ErrNoPlan, http.StatusUnprocessableEntity, "sharing_plan_missing"},

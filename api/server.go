@@ -144,6 +144,7 @@ func (s *server) merchantRoutes() []route {
 		{get, "/shares", tenant.Read, s.listShares},
 		{get, "/shares/:out_order_no", tenant.Read, s.getShare},
 		{post, "/shares/:out_order_no/retry", tenant.Write, s.retryShare},
+		{post, "/shares/:out_order_no/collect", tenant.Write, s.collectShare},
 		{post, "/payments/:out_trade_no/refunds", tenant.Refund, s.createRefund},
 		{get, "/refunds", tenant.Read, s.listRefunds},
 		{get, "/refunds/:out_refund_no", tenant.Read, s.getRefund},

@@ -83,7 +83,48 @@ func (s *server) getShare(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	c.JSON(http.StatusOK, s.shareBody(sh))
+	s.showShare(c, sh)
+}
+
+// showShare answers with a sharing and what refunds take back of it.
+func (s *server) showShare(c *gin.Context, sh share.Share) {
+	returns, err := s.Shares.Returns(c.Request.Context(), sh.ID)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	body := s.shareBody(sh)
+	for _, r := range returns {
+		body.Returns = append(body.Returns, returnBody{
+			OutRefundNo: r.OutRefundNo, Account: r.Account, Amount: r.Amount, State: r.State, Reason: r.Reason, OutReturnNo: r.OutReturnNo,
+			Collecting: r.Collecting, LedgerAccount: share.ReceivableCode(r.Account), CreatedAt: r.CreatedAt,
+		})
+	}
+	c.JSON(http.StatusOK, body)
+}
+
+type collectRequest struct {
+	Account string `json:"account"`
+}
+
+func (s *server) collectShare(c *gin.Context) {
+	number, err := outOrderNo(c)
+	var body collectRequest
+	if err == nil {
+		err = readJSON(c, &body, true)
+	}
+	if err == nil && !isText(body.Account) {
+		err = badRequest("account_invalid", "account is not text")
+	}
+	var sh share.Share
+	if err == nil {
+		sh, err = s.Shares.Collect(c.Request.Context(), who(c).TenantID, number, body.Account)
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.showShare(c, sh)
 }
 
 func (s *server) listShares(c *gin.Context) {
@@ -132,13 +173,15 @@ type shareBody struct {
 	Base       int64       `json:"base"`
 	Finish     bool        `json:"finish"`
 	Receivers  []legBody   `json:"receivers"`
-	Channel    string      `json:"channel"`
-	Account    string      `json:"account"`
-	ShareID    string      `json:"share_id,omitempty"`
-	CreatedAt  time.Time   `json:"created_at"`
-	EndedAt    *time.Time  `json:"ended_at,omitempty"`
-	WorkflowID string      `json:"workflow_id"`
-	TemporalUI string      `json:"temporal_ui,omitempty"`
+	// Returns is what refunds take back; not in lists.
+	Returns    []returnBody `json:"returns,omitempty"`
+	Channel    string       `json:"channel"`
+	Account    string       `json:"account"`
+	ShareID    string       `json:"share_id,omitempty"`
+	CreatedAt  time.Time    `json:"created_at"`
+	EndedAt    *time.Time   `json:"ended_at,omitempty"`
+	WorkflowID string       `json:"workflow_id"`
+	TemporalUI string       `json:"temporal_ui,omitempty"`
 }
 
 type legBody struct {
@@ -154,6 +197,18 @@ type legBody struct {
 	LedgerAccount string         `json:"ledger_account"`
 	JournalKey    *string        `json:"journal_key,omitempty"`
 	EndedAt       *time.Time     `json:"ended_at,omitempty"`
+}
+
+type returnBody struct {
+	OutRefundNo   string            `json:"out_refund_no"`
+	Account       string            `json:"account"`
+	Amount        int64             `json:"amount"`
+	State         share.ReturnState `json:"state"`
+	Reason        string            `json:"reason,omitempty"`
+	OutReturnNo   string            `json:"out_return_no"`
+	Collecting    bool              `json:"collecting"`
+	LedgerAccount string            `json:"ledger_account"`
+	CreatedAt     time.Time         `json:"created_at"`
 }
 
 func (s *server) shareBody(sh share.Share) shareBody {

@@ -141,3 +141,39 @@ func TestASharingUnderWayIsAskedAboutNow(t *testing.T) {
 	require.Equal(t, "PENDING", f.call(t, "POST", "/v1/shares/s/retry", "").is(t, 200).fields(t)["state"])
 	require.Len(t, f.driver.TakeShares(), 1)
 }
+
+func TestWhatReceiversOweAfterARefund(t *testing.T) {
+	t.Parallel()
+	f := newFace(t)
+	f.paidOrder(t, "o")
+	f.paidOrder(t, "other") // so that the merchant has money
+	f.call(t, "POST", "/v1/payments/o/shares", `{"out_order_no":"s","receivers":[{"account":"a","ratio":30},{"account":"b","ratio":70}]}`).is(t, 201)
+	f.call(t, "POST", "/v1/payments/o/refunds", `{"out_refund_no":"r","amount":100}`).problem(t, 409, "sharing_in_progress")
+	f.report(t, shared(t, "s", "a", 2970, "SUCCEEDED", "b", 6930, "SUCCEEDED"))
+	f.driver.Book(t, f.Books)
+	f.call(t, "POST", "/v1/shares/s/collect", "").problem(t, 409, "nothing_owed")
+
+	// The channel of this account cannot be asked: receivers cannot give back first.
+	f.call(t, "POST", "/v1/payments/o/refunds", `{"out_refund_no":"r","amount":100}`).is(t, 201)
+	f.report(t, []byte(`{"type":"refund.succeeded","timestamp":"2026-03-01T08:00:00Z","data":{"transaction_id":"tx-o","out_trade_no":"o","refund_id":"x","out_refund_no":"r","amount":100,"currency":"CNY"}}`))
+	f.driver.Book(t, f.Books)
+	got := f.call(t, "GET", "/v1/shares/s", "").is(t, 200).fields(t)
+	returns := got["returns"].([]any)
+	require.Len(t, returns, 2)
+	require.Equal(t, "OWED", returns[0].(map[string]any)["state"])
+	require.Equal(t, "receivable:a", returns[0].(map[string]any)["ledger_account"])
+	require.Equal(t, "30", f.balance(t, "receivable:a"))
+	require.Equal(t, "70", f.balance(t, "receivable:b"))
+	require.Equal(t, "2940", f.balance(t, "receiver:a"))
+	f.call(t, "POST", "/v1/shares/s/collect", `{"account":"z"}`).problem(t, 409, "nothing_owed")
+	f.driver.TakeShares()
+	asked := f.call(t, "POST", "/v1/shares/s/collect", `{"account":"a"}`).is(t, 200).fields(t)
+	require.Equal(t, true, asked["returns"].([]any)[0].(map[string]any)["collecting"])
+	require.Len(t, f.driver.TakeShares(), 1)
+	require.Equal(t, 1, f.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'share_collected'"))
+	// Nobody but the merchant's books moves such an account.
+	f.account(t, "mine", 0)
+	f.transfer(t, "k", move("receivable:a", "mine", 1)).problem(t, 422, "transfer_invalid")
+	f.RequireInvariants(t)
+	f.requireNoError(t)
+}

@@ -1,4 +1,13 @@
 -- +goose Up
+-- What a refund of a shared payment does: it takes the receivers' parts back first, or the merchant pays and the receivers owe.
+ALTER TABLE tenants ADD COLUMN refund_of_shared text NOT NULL DEFAULT 'return' CHECK (refund_of_shared IN ('return', 'receivable'));
+GRANT UPDATE (refund_of_shared) ON tenants TO paylatch_engine;
+-- What receivers are to give back before it goes out: it is neither held nor a receivable yet.
+ALTER TABLE refunds ADD COLUMN awaited bigint NOT NULL DEFAULT 0 CHECK (awaited BETWEEN 0 AND amount);
+GRANT UPDATE (awaited) ON refunds TO paylatch_engine;
+-- What comes back for a refund is added to what is set aside for it.
+GRANT UPDATE (amount) ON holds TO paylatch_engine;
+
 ALTER TABLE payments
     -- What receivers have of it, less what came back or is owed.
     ADD COLUMN shared_amount bigint NOT NULL DEFAULT 0 CHECK (shared_amount >= 0),
@@ -30,6 +39,8 @@ CREATE TABLE shares (
     share_id       text NOT NULL DEFAULT '',
     -- How often it was sent or asked for. Written before the call: above 0 means that the channel may have it.
     sends          int NOT NULL DEFAULT 0,
+    -- When the channel was last told of it, before it is: a refusal soon after says nothing, as that call may still arrive.
+    told_at        timestamptz,
     -- How often it was taken up again after a refusal; each time it holds anew.
     retries        int NOT NULL DEFAULT 0,
     created_at     timestamptz NOT NULL,
@@ -71,6 +82,43 @@ CREATE TABLE share_legs (
     CONSTRAINT leg_empty CHECK ((state = 'EMPTY') = (amount = 0)),
     CONSTRAINT leg_taken_back CHECK (taken_back <= CASE state WHEN 'SUCCEEDED' THEN amount ELSE 0 END)
 );
+
+-- What one refund takes back of one leg.
+CREATE TABLE share_returns (
+    id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant_id     text NOT NULL REFERENCES tenants,
+    leg_id        bigint NOT NULL REFERENCES share_legs,
+    refund_id     bigint NOT NULL REFERENCES refunds,
+    amount        bigint NOT NULL CHECK (amount > 0),
+    -- PENDING: the channel is told or asked before the refund goes out. RETURNED: it came back. DUE: it will be owed once the
+    -- money is refunded. OWED: it is. CLEARED: it was owed, and came back. VOID: the refund failed, nothing is taken back.
+    state         text NOT NULL CHECK (state IN ('PENDING', 'RETURNED', 'DUE', 'OWED', 'CLEARED', 'VOID')),
+    reason        text NOT NULL DEFAULT '',
+    -- Its number at the channel, made of the refund's, the sharing's, the receiver and how often it was refused before.
+    out_return_no text NOT NULL CHECK (out_return_no ~ '^[a-z0-9]{1,64}$'),
+    attempt       int NOT NULL DEFAULT 0,
+    return_id     text NOT NULL DEFAULT '',
+    -- How often this number was sent or asked for. Written before the call.
+    sends         int NOT NULL DEFAULT 0,
+    told_at       timestamptz,
+    -- The channel is told or asked outside of the refund: for what is owed, or what was under way when the refund ended.
+    collecting    boolean NOT NULL DEFAULT false,
+    owed_journal_id bigint UNIQUE REFERENCES journals,
+    -- The journal by which it came back.
+    journal_id    bigint UNIQUE REFERENCES journals,
+    created_at    timestamptz NOT NULL,
+    state_since   timestamptz NOT NULL,
+    -- When the re-drive looks at one that is being collected.
+    next_drive_at timestamptz NOT NULL,
+    CONSTRAINT share_return_once UNIQUE (tenant_id, out_return_no),
+    CONSTRAINT return_booked CHECK ((state IN ('RETURNED', 'CLEARED')) = (journal_id IS NOT NULL)),
+    CONSTRAINT return_owed CHECK (CASE state WHEN 'VOID' THEN true ELSE (state IN ('OWED', 'CLEARED')) = (owed_journal_id IS NOT NULL) END),
+    CONSTRAINT return_collected CHECK (NOT collecting OR state IN ('PENDING', 'OWED'))
+);
+CREATE INDEX share_returns_by_leg ON share_returns (leg_id);
+CREATE INDEX share_returns_to_drive ON share_returns (next_drive_at) WHERE collecting;
+-- A refund takes back of a leg once.
+CREATE UNIQUE INDEX share_return_of_refund_once ON share_returns (refund_id, leg_id) WHERE state <> 'VOID';
 
 -- Nothing that was paid becomes unpaid. A closed leg or a refused sharing that the channel reports as paid after all is booked
 -- as paid: the money is gone.
@@ -119,17 +167,38 @@ END $$;
 CREATE TRIGGER check_leg_move BEFORE UPDATE OF state ON share_legs
     FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION check_leg_move();
 
+-- +goose StatementBegin
+CREATE FUNCTION check_return_move() RETURNS trigger
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF (OLD.state, NEW.state) NOT IN (('PENDING', 'RETURNED'), ('PENDING', 'DUE'), ('PENDING', 'VOID'), ('DUE', 'OWED'), ('DUE', 'VOID'),
+                                      ('OWED', 'CLEARED'), ('OWED', 'VOID')) THEN
+        RAISE EXCEPTION 'return %: no move from % to %', OLD.out_return_no, OLD.state, NEW.state
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'return_move';
+    END IF;
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER check_return_move BEFORE UPDATE OF state ON share_returns
+    FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION check_return_move();
+
 CALL isolate_by_tenant('shares');
+CALL isolate_by_tenant('share_returns');
 CALL isolate_by_tenant('share_legs');
 
-GRANT SELECT ON shares, share_legs TO paylatch_api;
+GRANT SELECT ON shares, share_legs, share_returns TO paylatch_api;
 GRANT UPDATE (shared_amount, shared_pending) ON payments TO paylatch_engine;
-GRANT SELECT, INSERT ON shares, share_legs TO paylatch_engine;
-GRANT UPDATE (state, reason, share_id, sends, retries, state_since, ended_at, next_drive_at) ON shares TO paylatch_engine;
+GRANT SELECT, INSERT ON shares, share_legs, share_returns TO paylatch_engine;
+GRANT UPDATE (state, reason, out_return_no, attempt, return_id, sends, told_at, collecting, owed_journal_id, journal_id, state_since, next_drive_at) ON share_returns TO paylatch_engine;
+GRANT UPDATE (state, reason, share_id, sends, told_at, retries, state_since, ended_at, next_drive_at) ON shares TO paylatch_engine;
 GRANT UPDATE (state, reason, journal_id, taken_back, ended_at) ON share_legs TO paylatch_engine;
 
 -- +goose Down
-DROP TABLE share_legs, shares;
+DROP TABLE share_returns, share_legs, shares;
+DROP FUNCTION check_return_move();
 DROP FUNCTION check_share_move();
 DROP FUNCTION check_leg_move();
 ALTER TABLE payments DROP COLUMN shared_amount, DROP COLUMN shared_pending;
+ALTER TABLE tenants DROP COLUMN refund_of_shared;
+ALTER TABLE refunds DROP COLUMN awaited;
+REVOKE UPDATE (amount) ON holds FROM paylatch_engine;

@@ -186,6 +186,7 @@ func Register(w worker.Registry, queue string, serves Activities) {
 		w.RegisterActivityWithOptions(shares.Call, named(workflows.ShareCallActivity))
 		w.RegisterActivityWithOptions(refunds.Advance, named(workflows.RefundAdvanceActivity))
 		w.RegisterActivityWithOptions(refunds.AskAbout, named(workflows.AskAboutActivity))
+		w.RegisterActivityWithOptions(shares.Collect, named(workflows.ShareCollectActivity))
 		return
 	case queue == workflows.ParticipantsQueue:
 		w.RegisterActivityWithOptions(transfers.Call, named(workflows.ParticipantActivity))
@@ -215,7 +216,8 @@ func Flows() map[string]any {
 		workflows.PrepayWorkflow:   workflows.Prepay,
 		workflows.InquiryWorkflow:  workflows.Inquiry,
 
-		workflows.ProfitShareWorkflow: workflows.ProfitShare,
-		workflows.RefundWorkflow:      workflows.Refund,
+		workflows.ProfitShareWorkflow:  workflows.ProfitShare,
+		workflows.RefundWorkflow:       workflows.Refund,
+		workflows.ShareReturnsWorkflow: workflows.ShareReturns,
 	}
 }

@@ -43,6 +43,11 @@ func ShareID(tenant, outOrderNo string) string {
 	return bounded("share/" + tenant + "/" + outOrderNo)
 }
 
+// ShareReturnsID is the idempotency key of asking for what the receivers of a sharing owe.
+func ShareReturnsID(tenant, outOrderNo string) string {
+	return bounded("share-returns/" + tenant + "/" + outOrderNo)
+}
+
 // bounded replaces what follows the kind by its hash where an id would be too long.
 func bounded(id string) string {
 	if len(id) <= maxID {

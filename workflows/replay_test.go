@@ -26,6 +26,8 @@ func TestStoredHistoriesReplay(t *testing.T) {
 			replayer.RegisterWorkflowWithOptions(workflows.Event, workflow.RegisterOptions{Name: workflows.EventWorkflow})
 			replayer.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
 			replayer.RegisterWorkflowWithOptions(workflows.ProfitShare, workflow.RegisterOptions{Name: workflows.ProfitShareWorkflow})
+			replayer.RegisterWorkflowWithOptions(workflows.Refund, workflow.RegisterOptions{Name: workflows.RefundWorkflow})
+			replayer.RegisterWorkflowWithOptions(workflows.ShareReturns, workflow.RegisterOptions{Name: workflows.ShareReturnsWorkflow})
 			require.NoError(t, replayer.ReplayWorkflowHistoryFromJSONFile(nil, file))
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
@@ -107,7 +108,7 @@ func TestACallThatHangsHoldsUpNoResult(t *testing.T) {
 	s := &shareStory{state: workflows.ShareProgress{State: "PENDING", Channel: "wechatpay"}}
 	env := s.flow()
 	// Nobody serves the channel's queue for a while.
-	env.OnActivity(workflows.ShareCallActivity, int64(7)).Return(workflows.ShareProgress{}, errors.New("never mind")).After(48 * time.Hour)
+	env.OnActivity(workflows.ShareCallActivity, mock.Anything, int64(7)).Return(workflows.ShareProgress{}, errors.New("never mind")).After(48 * time.Hour)
 	env.RegisterDelayedCallback(func() {
 		s.state = workflows.ShareProgress{State: "SUCCEEDED", Ended: true, Channel: "wechatpay"}
 		env.SignalWorkflow(workflows.WakeSignal, workflows.Wake{EventID: 1})
@@ -168,4 +169,25 @@ func TestALongSharingGoesOnInANewRun(t *testing.T) {
 	env.ExecuteWorkflow(workflows.ProfitShareWorkflow, workflows.ShareInput{ShareID: 7})
 	require.True(t, workflow.IsContinueAsNewError(env.GetWorkflowError()))
 	require.Equal(t, 500, s.calls)
+}
+
+func TestReceiversAreAskedUntilEachHasAnAnswer(t *testing.T) {
+	t.Parallel()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterWorkflowWithOptions(workflows.ShareReturns, workflow.RegisterOptions{Name: workflows.ShareReturnsWorkflow})
+	calls := 0
+	env.RegisterActivityWithOptions(func(context.Context, int64) (workflows.ReturnsProgress, error) {
+		calls++
+		if calls == 2 {
+			return workflows.ReturnsProgress{}, errors.New("the database is away")
+		}
+		return workflows.ReturnsProgress{Open: calls < 5}, nil
+	}, activity.RegisterOptions{Name: workflows.ShareCollectActivity})
+	env.ExecuteWorkflow(workflows.ShareReturnsWorkflow, workflows.ReturnsInput{ShareID: 7, Channel: "wechatpay"})
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, 5, calls)
+	var p workflows.ReturnsProgress
+	require.NoError(t, env.GetWorkflowResult(&p))
+	require.False(t, p.Open)
 }

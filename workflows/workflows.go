@@ -22,6 +22,8 @@ const (
 	// ProfitShareWorkflow divides a payment among receivers.
 	ProfitShareWorkflow = "ProfitShare"
 	RefundWorkflow      = "Refund"
+	// ShareReturnsWorkflow asks receivers for what they owe.
+	ShareReturnsWorkflow = "ShareReturns"
 
 	// WakeSignal tells a payment's flow of an event that is stored and waits to be booked.
 	WakeSignal = "wake"
@@ -46,6 +48,8 @@ const (
 	RefundLookActivity    = "refund_look"
 	RefundAdvanceActivity = "refund_advance"
 	RefundUnknownActivity = "refund_unknown"
+	// ShareCollectActivity asks for what receivers owe.
+	ShareCollectActivity = "share_collect"
 )
 
 // Task queues, scaled apart.

@@ -189,6 +189,7 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 	matters := []payment.Matter{share.NewMatter(nil), refund.NewMatter(accounts, nil)}
 	entry := payment.NewEntry(engineDB, accounts, starter, c.log, c.plan, nil, matters...)
 	books := payment.NewBooks(engineDB, c.log, matters...)
+	shares := share.NewService(engineDB, accounts, entry, starter, c.log, nil).RedriveAfter(slower * c.plan.Received)
 	h := &house{
 		engine:   engineDB,
 		accounts: accounts,
@@ -199,9 +200,9 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 			AskAgain: slower * c.plan.Received,
 		}),
 		refunds: refund.New(refund.Config{
-			Pool: engineDB, Accounts: accounts, Entry: entry, Driver: starter, PublicURL: c.publicURL, Log: c.log,
+			Pool: engineDB, Accounts: accounts, Entry: entry, Driver: starter, Shares: shares, PublicURL: c.publicURL, Log: c.log,
 		}),
-		shares:    share.NewService(engineDB, accounts, entry, starter, c.log, nil).RedriveAfter(slower * c.plan.Received),
+		shares:    shares,
 		transfers: transfer.NewService(engineDB, c.box, starter, c.log, nil).RedriveAfter(c.plan.Received),
 		starter:   starter,
 		group:     ledger.NewGroup(engineDB),

@@ -32,6 +32,8 @@ const (
 	PolicySet              Action = "policy_set"
 	RefundRetried          Action = "refund_retried"
 	SuspenseRefunded       Action = "suspense_refunded"
+	ShareRetried           Action = "share_retried"
+	ShareCollected         Action = "share_collected"
 )
 
 // Actor is who acts.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
@@ -26,6 +26,7 @@ import (
 	"github.com/paylatch/paylatch/internal/devstack"
 	"github.com/paylatch/paylatch/internal/engine"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
@@ -101,44 +102,10 @@ func child(role string) error {
 	if err != nil {
 		return err
 	}
-	books := payment.NewBooks(db, zap.NewNop(), share.NewMatter(nil))
 	role, step, _ := strings.Cut(role, ":")
 	switch role {
 	case workerThatDies:
-		options, err := engine.Options(s.Temporal, zap.NewNop())
-		if err != nil {
-			return err
-		}
-		options.Identity = "paylatch"
-		c, err := engine.Open(options)
-		if err != nil {
-			return err
-		}
-		box, err := sealed.New(s.MasterKey)
-		if err != nil {
-			return err
-		}
-		payments := &activities.Payments{Books: books}
-		transfers := &activities.Transfers{Service: transfer.NewService(db, box, nil, zap.NewNop(), nil), Log: zap.NewNop()}
-		w := worker.New(c, workflows.PaymentsQueue, 4, nil)
-		w.RegisterWorkflowWithOptions(workflows.Payment, workflow.RegisterOptions{Name: workflows.PaymentWorkflow})
-		accounts := tenant.NewAccounts(db, registry.All(), box)
-		entry := payment.NewEntry(db, accounts, start.New(c), zap.NewNop(), payment.DefaultPlan, nil, share.NewMatter(nil))
-		shares := &activities.Shares{Service: share.NewService(db, accounts, entry, start.New(c), zap.NewNop(), nil)}
-		w.RegisterWorkflowWithOptions(workflows.ProfitShare, workflow.RegisterOptions{Name: workflows.ProfitShareWorkflow})
-		w.RegisterWorkflowWithOptions(workflows.Transfer, workflow.RegisterOptions{Name: workflows.TransferWorkflow})
-		deadlyStep(w, workflows.ApplyEventActivity, step, payments.ApplyEvent)
-		deadlyStep(w, workflows.TransferTryActivity, step, transfers.Try)
-		deadlyStep(w, workflows.TransferDecideActivity, step, transfers.Decide)
-		deadlyStep(w, workflows.TransferSettleActivity, step, transfers.Settle)
-		deadlyStep(w, workflows.TransferEndActivity, step, transfers.End)
-		deadlyStep(w, workflows.ShareLookActivity, step, shares.Look)
-		channels, err := childOf(c, shares, step)
-		if err != nil {
-			return err
-		}
-		defer channels.Stop()
-		return w.Run(nil)
+		return workAndDie(s, db, step)
 	case apiThatDies:
 		box, err := sealed.New(s.MasterKey)
 		if err != nil {
@@ -149,6 +116,7 @@ func child(role string) error {
 			return err
 		}
 		accounts := tenant.NewAccounts(db, registry.All(), box)
+		books := payment.NewBooks(db, zap.NewNop())
 		srv := httptest.NewServer(api.Handler(api.Config{
 			Orders: payment.NewOrders(apiDB, accounts.Asks), Books: books, Accounts: accounts, API: apiDB, Engine: db, Log: zap.NewNop(),
 			Entry:       payment.NewEntry(db, accounts, deadly{}, zap.NewNop(), payment.DefaultPlan, nil),
@@ -167,11 +135,51 @@ func child(role string) error {
 	}
 }
 
-// childOf serves the calls to WeChat Pay.
-func childOf(c client.Client, shares *activities.Shares, step string) (sdk.Worker, error) {
-	w := worker.New(c, workflows.ChannelQueue("wechatpay"), 4, nil)
-	deadlyStep(w, workflows.ShareCallActivity, step, shares.Call)
-	return w, w.Start()
+// workAndDie serves the flows and WeChat Pay's queue until the chosen step has had its effect.
+func workAndDie(s settings, db *pgxpool.Pool, step string) error {
+	log := zap.NewNop()
+	options, err := engine.Options(s.Temporal, log)
+	if err != nil {
+		return err
+	}
+	options.Identity = "paylatch"
+	c, err := engine.Open(options)
+	if err != nil {
+		return err
+	}
+	box, err := sealed.New(s.MasterKey)
+	if err != nil {
+		return err
+	}
+	accounts := tenant.NewAccounts(db, registry.All(), box)
+	driver := start.New(c)
+	matters := []payment.Matter{share.NewMatter(nil), refund.NewMatter(accounts, nil)}
+	entry := payment.NewEntry(db, accounts, driver, log, payment.DefaultPlan, nil, matters...)
+	sharing := share.NewService(db, accounts, entry, driver, log, nil)
+	payments := &activities.Payments{Books: payment.NewBooks(db, log, matters...)}
+	transfers := &activities.Transfers{Service: transfer.NewService(db, box, nil, log, nil), Log: log}
+	shares := &activities.Shares{Service: sharing}
+	refunds := &activities.Refunds{Log: log, Service: refund.New(refund.Config{Pool: db, Accounts: accounts, Entry: entry, Driver: driver, Shares: sharing, Log: log})}
+
+	calls := worker.New(c, workflows.ChannelQueue("wechatpay"), 4, nil)
+	deadlyStep(calls, workflows.ShareCallActivity, step, shares.Call)
+	deadlyStep(calls, workflows.RefundAdvanceActivity, step, refunds.Advance)
+	if err := calls.Start(); err != nil {
+		return err
+	}
+	defer calls.Stop()
+	w := worker.New(c, workflows.PaymentsQueue, 4, nil)
+	for name, flow := range worker.Flows() {
+		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
+	}
+	deadlyStep(w, workflows.ApplyEventActivity, step, payments.ApplyEvent)
+	deadlyStep(w, workflows.TransferTryActivity, step, transfers.Try)
+	deadlyStep(w, workflows.TransferDecideActivity, step, transfers.Decide)
+	deadlyStep(w, workflows.TransferSettleActivity, step, transfers.Settle)
+	deadlyStep(w, workflows.TransferEndActivity, step, transfers.End)
+	deadlyStep(w, workflows.ShareLookActivity, step, shares.Look)
+	deadlyStep(w, workflows.RefundLookActivity, step, refunds.Look)
+	return w.Run(nil)
 }
 
 // deadlyStep registers a step that kills its process after its commit, if it is the chosen one (without a choice: always).

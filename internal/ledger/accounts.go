@@ -41,12 +41,17 @@ func WellKnown(code string) bool {
 	case Merchant, Suspense, Fees, Receivable:
 		return true
 	}
-	return strings.HasPrefix(code, "channel:") || strings.HasPrefix(code, "receiver:")
+	return isOurs(code)
+}
+
+// isOurs tells whether an account is one of a kind that paylatch makes: a channel's, a receiver's, or what a receiver owes.
+func isOurs(code string) bool {
+	return strings.HasPrefix(code, "channel:") || strings.HasPrefix(code, "receiver:") || strings.HasPrefix(code, Receivable+":")
 }
 
 // Reserved tells whether an account is moved by channels and operators alone: it says what they have done.
 func Reserved(code string) bool {
-	return code == Suspense || code == Fees || code == Receivable || strings.HasPrefix(code, "channel:") || strings.HasPrefix(code, "receiver:")
+	return code == Suspense || code == Fees || code == Receivable || isOurs(code)
 }
 
 // Mints tells whether lines pay into an account that paylatch itself made out of one that may go negative: that would be money

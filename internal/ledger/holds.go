@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -91,6 +92,38 @@ func Refusal(err error) error {
 		return ErrHoldExceeded
 	}
 	return nil
+}
+
+//go:embed sql/extend.sql
+var extendSQL string
+
+// Extend adds an amount to a hold, or places it where there is none. It is not idempotent: the caller's own row says whether it
+// was done, and keeps the account's row locked since before the hold's.
+// Errors: [ErrNoAccount], [ErrKeyReused] where the hold is on another account, [ErrInsufficient], [ErrOutOfRange]; after each the
+// caller must roll tx back.
+func Extend(ctx context.Context, tx pgx.Tx, h Hold) error {
+	if h.Amount <= 0 {
+		return fmt.Errorf("hold %s: an amount above 0 is held, not %d", h.Key, h.Amount)
+	}
+	if _, err := tx.Exec(ctx, "SELECT FROM ledger_accounts WHERE tenant_id = $1 AND code = $2 AND currency = $3 FOR UPDATE", h.TenantID, h.Code, h.Currency); err != nil {
+		return fmt.Errorf("hold %s: %w", h.Key, err)
+	}
+	var there, enough bool
+	err := tx.QueryRow(ctx, extendSQL, h.TenantID, h.Code, h.Currency, h.Key, h.Amount).Scan(&there, &enough)
+	switch {
+	case outOfRange(err):
+		return fmt.Errorf("hold %s: %w", h.Key, ErrOutOfRange)
+	case err != nil:
+		return fmt.Errorf("hold %s: %w", h.Key, err)
+	case enough:
+		return nil
+	case there:
+		return fmt.Errorf("hold %s on %s: %w", h.Key, h.Code, ErrInsufficient)
+	}
+	if _, err := FindHold(ctx, tx, h.TenantID, h.Key); !errors.Is(err, ErrNoHold) {
+		return cmp.Or(err, fmt.Errorf("hold %s: %w", h.Key, ErrKeyReused))
+	}
+	return fmt.Errorf("hold %s: %w: %s in %s", h.Key, ErrNoAccount, h.Code, h.Currency)
 }
 
 // Capture turns a part of a hold, or all of it, into a journal: the amount leaves the hold's account for the other lines.

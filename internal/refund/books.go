@@ -12,6 +12,7 @@ import (
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/share"
 )
 
 var (
@@ -44,6 +45,9 @@ func (r Refund) code() string {
 
 // confirm ends an open refund whose money has gone back: the hold is captured, and what was reserved is refunded.
 func (b books) confirm(ctx context.Context, r Refund) (payment.Verdict, error) {
+	if err := r.fund(ctx, b.tx, r.Awaited, true); err != nil {
+		return payment.Verdict{}, err
+	}
 	journal, err := b.post(ctx, r, true)
 	if err != nil {
 		return payment.Verdict{}, err
@@ -52,6 +56,9 @@ func (b books) confirm(ctx context.Context, r Refund) (payment.Verdict, error) {
 		return payment.Verdict{}, err
 	}
 	if err := b.refunded(ctx, r, -r.Amount, r.Amount, 0); err != nil {
+		return payment.Verdict{}, err
+	}
+	if err := b.unshare(ctx, r, true); err != nil {
 		return payment.Verdict{}, err
 	}
 	v := payment.Verdict{State: payment.Done, Outcome: payment.Refunded, Reason: "refund " + r.OutRefundNo, Journal: &journal, Matter: string(Succeeded)}
@@ -92,6 +99,14 @@ func (b books) adopt(ctx context.Context, r Refund) (payment.Verdict, error) {
 	if err := b.refunded(ctx, r, 0, r.Amount, r.Excess); err != nil {
 		return payment.Verdict{}, err
 	}
+	if r.PaymentID != nil {
+		if _, err := share.TakeBack(ctx, b.tx, r.undoing(true), b.now); err != nil {
+			return payment.Verdict{}, err
+		}
+	}
+	if err := b.unshare(ctx, r, true); err != nil {
+		return payment.Verdict{}, err
+	}
 	v := payment.Verdict{State: payment.Done, Outcome: payment.RefundAdopted, Journal: &journal, Matter: string(Succeeded)}
 	v.Reason = "refund " + r.OutRefundNo + ", made at the channel"
 	if r.Origin != ByChannel {
@@ -104,7 +119,8 @@ func (b books) adopt(ctx context.Context, r Refund) (payment.Verdict, error) {
 	return v, nil
 }
 
-// left is what of the captured amount, or of the money in suspense, neither went to payer or receivers nor is about to.
+// left is what of the captured amount, or of the money in suspense, neither went back nor is about to, nor is on its way to
+// receivers of a sharing. What these have of it already they owe then.
 func (b books) left(ctx context.Context, r Refund) (left int64, err error) {
 	if r.EventID != nil {
 		m, err := lockSuspense(ctx, b.tx, r.TenantID, *r.EventID)
@@ -113,7 +129,7 @@ func (b books) left(ctx context.Context, r Refund) (left int64, err error) {
 		}
 		return m.left() + r.Amount, err // its own row is among the open ones
 	}
-	err = b.tx.QueryRow(ctx, "SELECT amount - refund_pending - refunded_amount - shared_amount - shared_pending FROM payments WHERE id = $1", *r.PaymentID).Scan(&left)
+	err = b.tx.QueryRow(ctx, "SELECT amount - refund_pending - refunded_amount - shared_pending FROM payments WHERE id = $1", *r.PaymentID).Scan(&left)
 	if err != nil {
 		return 0, fmt.Errorf("read what is left of the payment: %w", err)
 	}
@@ -131,6 +147,9 @@ func (b books) release(ctx context.Context, r Refund, why string) (payment.Verdi
 		return payment.Verdict{}, err
 	}
 	if err := b.refunded(ctx, r, -r.Amount, 0, 0); err != nil {
+		return payment.Verdict{}, err
+	}
+	if err := b.unshare(ctx, r, false); err != nil {
 		return payment.Verdict{}, err
 	}
 	v := payment.Verdict{State: payment.Done, Outcome: payment.RefundFailed, Reason: "refund " + r.OutRefundNo + ": " + why, Matter: string(Failed)}
@@ -166,6 +185,9 @@ func (b books) reverse(ctx context.Context, r Refund) (payment.Verdict, error) {
 		return payment.Verdict{}, err
 	}
 	if err := b.refunded(ctx, r, 0, -r.Amount, -r.Excess); err != nil {
+		return payment.Verdict{}, err
+	}
+	if err := b.unshare(ctx, r, false); err != nil {
 		return payment.Verdict{}, err
 	}
 	return payment.Verdict{

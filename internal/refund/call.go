@@ -62,9 +62,14 @@ func (s *Service) Advance(ctx context.Context, refundID int64, next time.Duratio
 	if err != nil {
 		return Progress{}, err
 	}
-	standing, err := s.standing(ctx, a, r, told)
+	var standing channel.RefundStanding
+	if err = s.collect(ctx, r); err == nil {
+		standing, err = s.standing(ctx, a, r, told)
+	}
 	var no *refusal
 	switch {
+	case errors.Is(err, errAwaiting):
+		return Progress{State: r.State, Asks: true}, nil
 	case errors.As(err, &no):
 		return s.fail(ctx, r, no)
 	case errors.Is(err, errElsewhere):

@@ -15,6 +15,7 @@ import (
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/share"
 )
 
 var (
@@ -39,7 +40,7 @@ type Request struct {
 
 // Create reserves the amount on the payment, holds it on the merchant's account and writes the refund down, in one
 // transaction; then its flow calls the channel. created is false when the refund was there before, and it comes back as it is
-// now. Errors: [ErrNumberReused], [ErrExceeds], [ErrNotPaid], [ErrPaymentNotFound], [ledger.ErrInsufficient].
+// now. What receivers of a sharing have of it they give back, or owe. Errors: [ErrNumberReused], [ErrExceeds], [share.ErrOpen], [ErrNotPaid], [ErrPaymentNotFound], [ledger.ErrInsufficient].
 func (s *Service) Create(ctx context.Context, r Request) (made Refund, created bool, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		made, created, err = s.create(ctx, tx, r)
@@ -89,6 +90,9 @@ func (s *Service) create(ctx context.Context, tx pgx.Tx, r Request) (Refund, boo
 	if made, err = s.insert(ctx, tx, n); err != nil {
 		return Refund{}, false, err
 	}
+	if made.Awaited, err = share.TakeBack(ctx, tx, made.undoing(false), s.now()); err != nil {
+		return Refund{}, false, err
+	}
 	if err := holdMerchant(ctx, tx, &made); err != nil {
 		return Refund{}, false, err
 	}
@@ -133,16 +137,17 @@ func holdMerchant(ctx context.Context, tx pgx.Tx, r *Refund) error {
 	if err := tx.QueryRow(ctx, "SELECT refund_shortfall FROM tenants WHERE tenant_id = $1", r.TenantID).Scan(&policy); err != nil {
 		return fmt.Errorf("read the tenant's policy: %w", err)
 	}
+	r.Held = r.Amount - r.Awaited
 	if policy == "allow_receivable" {
 		available, err := ledger.Lock(ctx, tx, r.TenantID, ledger.Line{Code: ledger.Merchant, Currency: r.Currency})
 		if err != nil {
 			return err
 		}
-		r.Held = min(r.Amount, max(0, available[0]))
-		r.Receivable = r.Amount - r.Held
+		r.Receivable = r.Held - min(r.Held, max(0, available[0]))
+		r.Held -= r.Receivable
 	}
-	if r.Receivable > 0 {
-		if _, err := tx.Exec(ctx, "UPDATE refunds SET held = $2, receivable = $3 WHERE id = $1", r.ID, r.Held, r.Receivable); err != nil {
+	if r.Held < r.Amount {
+		if _, err := tx.Exec(ctx, "UPDATE refunds SET awaited = $2, held = $3, receivable = $4 WHERE id = $1", r.ID, r.Awaited, r.Held, r.Receivable); err != nil {
 			return fmt.Errorf("divide the refund: %w", err)
 		}
 	}

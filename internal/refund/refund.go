@@ -69,6 +69,7 @@ type Refund struct {
 	State         State      `db:"state"`
 	Abnormal      bool       `db:"abnormal"`
 	Failure       string     `db:"failure"`
+	Awaited       int64      `db:"awaited"` // what receivers of a sharing are to give back first
 	Held          int64      `db:"held"`
 	Receivable    int64      `db:"receivable"`
 	Excess        int64      `db:"excess"`

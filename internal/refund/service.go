@@ -14,6 +14,7 @@ import (
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
 )
 
@@ -44,6 +45,7 @@ type Service struct {
 	accounts  *tenant.Accounts
 	entry     *payment.Entry
 	driver    Driver
+	shares    *share.Service
 	publicURL string
 	log       *zap.Logger
 	now       func() time.Time
@@ -55,6 +57,8 @@ type Config struct {
 	Accounts *tenant.Accounts
 	Entry    *payment.Entry
 	Driver   Driver
+	// Shares takes back what receivers have of a payment.
+	Shares *share.Service
 	// PublicURL is the base that channels reach this installation's callbacks by, such as https://pay.example.com.
 	PublicURL string
 	Log       *zap.Logger
@@ -66,7 +70,7 @@ func New(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Service{c.Pool, c.Accounts, c.Entry, c.Driver, c.PublicURL, c.Log, c.Now}
+	return &Service{c.Pool, c.Accounts, c.Entry, c.Driver, c.Shares, c.PublicURL, c.Log, c.Now}
 }
 
 // Get reads a refund of a tenant. Error: [ErrNotFound].

@@ -14,7 +14,6 @@ import (
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/channel/standard"
 	"github.com/paylatch/paylatch/internal/payment"
-	"github.com/paylatch/paylatch/internal/sealed"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/tenant"
 	"github.com/paylatch/paylatch/internal/testhouse"
@@ -31,8 +30,10 @@ type bank struct {
 	pending bool              // results wait until settle
 	fail    map[string]error  // by kind of call: done, and answered with this error
 	refuse  map[string]error  // by kind of call: not done
-	taken   map[string]channel.ShareReturn
+	taken   map[string]channel.ReturnStanding
 	broke   map[string]string // receivers who cannot give back, and why
+	gave    map[string]int64  // what each receiver gave back
+	refunds map[string]*channel.RefundStanding
 }
 
 func (b *bank) Name() string { return "bank" }
@@ -96,6 +97,83 @@ func (a *bankAccount) QueryShare(_ context.Context, s channel.Share) (channel.Sh
 	return a.standing(s.OutOrderNo), nil
 }
 
+func (a *bankAccount) ReturnShare(_ context.Context, r channel.ShareReturn) (channel.ReturnStanding, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	done, err := a.call("return", r.OutReturnNo)
+	if _, there := a.taken[r.OutReturnNo]; done && !there {
+		standing := channel.ReturnStanding{State: channel.ReturnSucceeded, ReturnID: "bank-" + r.OutReturnNo}
+		switch {
+		case a.broke[r.Account] != "":
+			standing.State, standing.Reason = channel.ReturnFailed, a.broke[r.Account]
+		case a.pending:
+			standing.State = channel.ReturnPending
+		default:
+			a.gave[r.Account] += r.Amount
+		}
+		a.taken[r.OutReturnNo] = standing
+	}
+	if err != nil {
+		return channel.ReturnStanding{}, err
+	}
+	return a.taken[r.OutReturnNo], nil
+}
+
+func (a *bankAccount) QueryReturn(_ context.Context, r channel.ShareReturn) (channel.ReturnStanding, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := a.call("query_return", r.OutReturnNo); err != nil {
+		return channel.ReturnStanding{}, err
+	}
+	standing, there := a.taken[r.OutReturnNo]
+	if !there {
+		return channel.ReturnStanding{State: channel.ReturnUnknown}, nil
+	}
+	if standing.State == channel.ReturnPending && !a.pending {
+		standing.State = channel.ReturnSucceeded
+		a.gave[r.Account] += r.Amount
+		a.taken[r.OutReturnNo] = standing
+	}
+	return standing, nil
+}
+
+func (a *bankAccount) Refund(_ context.Context, r channel.Refund) (channel.RefundStanding, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	done, err := a.call("refund", r.OutRefundNo)
+	if done && a.refunds[r.OutRefundNo] == nil {
+		a.refunds[r.OutRefundNo] = &channel.RefundStanding{
+			State: channel.RefundSucceeded, RefundID: "bank-" + r.OutRefundNo, Body: refundBody("refund.succeeded", "bank-"+r.OutRefundNo, r),
+		}
+	}
+	if err != nil {
+		return channel.RefundStanding{}, err
+	}
+	return *a.refunds[r.OutRefundNo], nil
+}
+
+func (a *bankAccount) QueryRefund(_ context.Context, r channel.Refund) (channel.RefundStanding, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := a.call("query_refund", r.OutRefundNo); err != nil {
+		return channel.RefundStanding{}, err
+	}
+	if there := a.refunds[r.OutRefundNo]; there != nil {
+		return *there, nil
+	}
+	return channel.RefundStanding{State: channel.RefundUnknown}, nil
+}
+
+func refundBody(kind, refundID string, r channel.Refund) []byte {
+	body, err := json.Marshal(standard.Message{Type: kind, Timestamp: time.Unix(1_770_000_000, 0).UTC(), Data: standard.Data{
+		TransactionID: r.TransactionID, OutTradeNo: r.OutTradeNo, RefundID: refundID, OutRefundNo: r.OutRefundNo, Amount: r.Amount, Currency: r.Currency,
+	}})
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
 func (b *bank) standing(number string) channel.ShareStanding {
 	s := b.there[number]
 	standing := channel.ShareStanding{Known: true, ShareID: "bank-" + number}
@@ -143,21 +221,17 @@ func newSharer(t *testing.T, amount int64, plan string) *sharer {
 	s := &sharer{
 		driver: &testhouse.Deliveries{},
 		bank: &bank{there: map[string]*channel.Share{}, closed: map[string]string{}, fail: map[string]error{}, refuse: map[string]error{},
-			taken: map[string]channel.ShareReturn{}, broke: map[string]string{}},
+			taken: map[string]channel.ReturnStanding{}, broke: map[string]string{}, gave: map[string]int64{}, refunds: map[string]*channel.RefundStanding{}},
 	}
 	s.House = testhouse.New(t, s.driver)
-	box, err := sealed.New(s.MasterKey)
-	require.NoError(t, err)
-	accounts := tenant.NewAccounts(s.Engine, channel.NewSet(standard.Channel{}, s.bank), box)
+	s.Channels = channel.NewSet(standard.Channel{}, s.bank)
+	s.Open(t, s.driver)
 	config, err := json.Marshal(standard.Config{Secrets: []string{s.Secret}})
 	require.NoError(t, err)
-	require.NoError(t, accounts.Add(t.Context(), s.Tenant, "bank", "bank-"+s.Tenant, config))
-	s.acct, err = accounts.Find(t.Context(), "bank", "bank-"+s.Tenant)
+	require.NoError(t, s.Accounts.Add(t.Context(), s.Tenant, "bank", "bank-"+s.Tenant, config))
+	s.acct, err = s.Accounts.Find(t.Context(), "bank", "bank-"+s.Tenant)
 	require.NoError(t, err)
-	matter := share.NewMatter(s.Clock.Now)
-	s.entry = payment.NewEntry(s.Engine, accounts, s.driver, s.Log, payment.DefaultPlan, s.Clock.Now, matter)
-	s.books = payment.NewBooks(s.Engine, s.Log, matter)
-	s.shares = share.NewService(s.Engine, accounts, s.entry, s.driver, s.Log, s.Clock.Now)
+	s.entry, s.books, s.shares = s.Entry, s.Books, s.Shares
 	s.pay(t, "o", amount, plan)
 	return s
 }

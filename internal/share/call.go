@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
@@ -64,12 +65,12 @@ func (s *Service) Call(ctx context.Context, id int64) (Progress, error) {
 	if err != nil {
 		return Progress{}, fmt.Errorf("note that sharing %s is sent: %w", sh.OutOrderNo, err)
 	}
-	standing, err := ask(ctx, acquirer, sh, sends == 1)
+	standing, err := s.ask(ctx, acquirer, sh, sends == 1)
 	switch {
 	case err == nil:
 		err = s.heard(ctx, acct, sh, standing)
 	case channel.Definite(err):
-		err = s.refuse(ctx, sh, err)
+		err = s.refuse(ctx, sh, sends, err)
 	default:
 		err = s.unheard(ctx, sh, err)
 	}
@@ -81,7 +82,7 @@ func (s *Service) Call(ctx context.Context, id int64) (Progress, error) {
 
 // ask sends a sharing for the first time, or asks for it and sends it again when the channel does not have it. A definite
 // refusal comes back only of a sharing that the channel does not have.
-func ask(ctx context.Context, a channel.Acquirer, sh Share, first bool) (channel.ShareStanding, error) {
+func (s *Service) ask(ctx context.Context, a channel.Acquirer, sh Share, first bool) (channel.ShareStanding, error) {
 	request := asChannelShare(sh)
 	if !first {
 		standing, err := a.QueryShare(ctx, request)
@@ -95,10 +96,30 @@ func ask(ctx context.Context, a channel.Acquirer, sh Share, first bool) (channel
 			return standing, nil
 		}
 	}
-	if len(request.Receivers) == 0 {
-		return a.FinishShare(ctx, request)
+	return told(ctx, s, tellSQL, sh.ID, func() (channel.ShareStanding, error) {
+		if len(request.Receivers) == 0 {
+			return a.FinishShare(ctx, request)
+		}
+		return a.Share(ctx, request)
+	})
+}
+
+// knownAfter is when a channel knows of a call that it carries out: until then it may neither tell of it when asked nor need to
+// take it again.
+const knownAfter = 20 * time.Second
+
+// told makes a call that is noted first. A refusal says nothing while an earlier call may still arrive.
+func told[Standing any](ctx context.Context, s *Service, note string, id int64, call func() (Standing, error)) (standing Standing, err error) {
+	now := s.now()
+	var before *time.Time
+	if err := s.pool.QueryRow(ctx, note, id, now).Scan(&before); err != nil {
+		return standing, fmt.Errorf("note that the channel is told: %w", err)
 	}
-	return a.Share(ctx, request)
+	standing, err = call()
+	if channel.Definite(err) && before != nil && now.Sub(*before) < knownAfter {
+		return standing, fmt.Errorf("%s; an earlier call may have arrived all the same", err)
+	}
+	return standing, err
 }
 
 // asChannelShare is a sharing as its channel is told of it: nobody is sent nothing.
@@ -176,12 +197,12 @@ func (s *Service) unheard(ctx context.Context, sh Share, why error) error {
 }
 
 // refuse ends a sharing of which the channel did nothing: what was set aside for it is free again. One that has a result, or
-// has ended, is left as it is.
-func (s *Service) refuse(ctx context.Context, sh Share, why error) error {
+// has ended, is left as it is, and so is one that was told or asked for since.
+func (s *Service) refuse(ctx context.Context, sh Share, sends int, why error) error {
 	s.log.Info("the channel refused a sharing", zap.String("tenant", sh.TenantID), zap.String("share", sh.OutOrderNo), zap.Error(why))
 	err := database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		now, err := lockByID(ctx, tx, sh.ID)
-		if err != nil || now.Ended() || now.State == Processing {
+		if err != nil || now.Ended() || now.State == Processing || now.Sends != sends {
 			return err
 		}
 		at, reason := s.now(), plain(why.Error())

@@ -134,3 +134,28 @@ func TestTheRedriveStartsWhatRestsAndTellsOfWhatIsStuck(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, moved)
 }
+
+func TestTheRedriveFollowsWhatIsCollected(t *testing.T) {
+	t.Parallel()
+	s := sharedSale(t)
+	s.receivable(t)
+	s.pay(t, "other", 1000, "")
+	s.refund(t, "r", 300)
+	s.advance(t, "r")
+	s.driver.Err = errNoAnswer // the engine is away
+	_, err := s.shares.Collect(t.Context(), s.Tenant, "s", "")
+	require.NoError(t, err)
+	s.driver.Err = nil
+	s.driver.TakeShares()
+	s.Clock.Pass(6 * time.Minute)
+	moved, err := s.shares.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, moved)
+	require.Equal(t, "s", s.driver.TakeShares()[0].OutOrderNo)
+	_, err = s.shares.AskOwed(t.Context(), s.get(t, "s").ID)
+	require.NoError(t, err)
+	s.Clock.Pass(6 * time.Minute)
+	moved, err = s.shares.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, moved, "all have answered")
+}

@@ -149,7 +149,10 @@ func (m *Matter) payLeg(ctx context.Context, tx pgx.Tx, sh Share, leg Leg) (paym
 	if err := exactly(ctx, tx, "mark the leg as paid", payLegSQL, leg.ID, id, m.now(), leg.State); err != nil {
 		return payment.Verdict{}, err
 	}
-	return done, exactly(ctx, tx, "take the leg from what is set aside", paidSQL, sh.PaymentID, leg.Amount)
+	if err := exactly(ctx, tx, "take the leg from what is set aside", paidSQL, sh.PaymentID, leg.Amount); err != nil {
+		return payment.Verdict{}, err
+	}
+	return done, takeBackLate(ctx, tx, sh, leg.ID, m.now())
 }
 
 // closeLeg gives back what was set aside for a receiver who gets nothing; a leg that is closed already stays as it is.

@@ -44,7 +44,8 @@ func (s *Service) Redrive(ctx context.Context) (int, error) {
 	defer cancel()
 	measureErr := s.measure(ctx)
 	started, err := s.startDue(ctx)
-	return started, errors.Join(err, measureErr)
+	asked, returnsErr := s.startReturnsDue(ctx)
+	return started + asked, errors.Join(err, returnsErr, measureErr)
 }
 
 func (s *Service) measure(ctx context.Context) error {

@@ -193,6 +193,24 @@ func TestARefusalAfterAnUnknownCallIsBelievedOnlyWhenTheChannelHasNothing(t *tes
 	s.requireBooks(t, 0, 300, 0)
 }
 
+func TestARefusalSoonAfterAnUnknownCallFreesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSharer(t, 1000, "")
+	s.share(t, share.Request{OutOrderNo: "s", Receivers: amounts("a", 300)})
+	s.bank.refuse["share"] = errNoAnswer // it may be on its way
+	s.callInVain(t, "s")
+	s.bank.refuse["share"] = &channel.Rejection{Code: "NO", Detail: "not so"}
+	s.callInVain(t, "s")
+	state, _ := s.states(t, "s")
+	require.Equal(t, share.Unknown, state)
+	require.Contains(t, s.get(t, "s").Reason, "may have arrived")
+	s.requireBooks(t, 300, 0, 300)
+	s.Clock.Pass(time.Minute)
+	require.True(t, s.call(t, "s").Ended)
+	require.Equal(t, share.Refused, s.get(t, "s").State)
+	require.Equal(t, 0, s.Count(t, "SELECT held FROM ledger_accounts WHERE tenant_id = $1 AND code = 'merchant'", s.Tenant))
+}
+
 func TestARefusalFreesEverythingAndIsTakenUpAgainUnderItsNumber(t *testing.T) {
 	t.Parallel()
 	s := newSharer(t, 1000, "")

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
@@ -25,6 +26,8 @@ type Driver interface {
 	StartShare(ctx context.Context, s Share, resume bool) error
 	// AskShare does the same, and lets the flow ask the channel now instead of when its time comes.
 	AskShare(ctx context.Context, s Share) error
+	// StartReturns starts or finds the flow that asks receivers for what they owe.
+	StartReturns(ctx context.Context, s Share) error
 }
 
 // Entry is the door by which what the channel answers comes in, as what it reports does.
@@ -271,17 +274,18 @@ func (s *Service) List(ctx context.Context, tenantID string, f Filter) (list []S
 // Errors: [ErrNotFound], [ErrNotRefused], [ErrExceedsLeft], [ErrFinished], [ledger.ErrInsufficient].
 func (s *Service) Retry(ctx context.Context, tenantID, outOrderNo string) (sh Share, err error) {
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if sh, err = lockByNumber(ctx, tx, tenantID, outOrderNo); err != nil {
+		if sh, err = lockByNumber(ctx, tx, tenantID, outOrderNo); err != nil || sh.State == Succeeded {
 			return err
 		}
-		switch {
-		case !sh.Ended() || sh.State == Succeeded:
-			return nil
-		case sh.State != Refused:
-			return fmt.Errorf("%w: it is %s", ErrNotRefused, sh.State)
+		if sh.Ended() {
+			if sh.State != Refused {
+				return fmt.Errorf("%w: it is %s", ErrNotRefused, sh.State)
+			}
+			if sh, err = s.reopen(ctx, tx, sh); err != nil {
+				return err
+			}
 		}
-		sh, err = s.reopen(ctx, tx, sh)
-		return err
+		return audit.Record(ctx, tx, tenantID, audit.ShareRetried, "sharing "+outOrderNo, "")
 	})
 	if database.Violated(err, "share_finish_once") {
 		err = ErrFinished

@@ -2,6 +2,7 @@ package share
 
 import (
 	"cmp"
+	"math/big"
 	"math/bits"
 	"slices"
 )
@@ -65,37 +66,97 @@ func Split(amount int64, parts []Part, rest int64) (amounts []int64, left int64)
 	return amounts[:len(parts)], amounts[len(parts)]
 }
 
-// ClawBack says what each party gives back when more of a sale is undone. got is what each had; before is what each has given
-// back; undone is how much of the base is undone by now, all in all, and rest is the part of the base that nobody here got.
+// Got is what a party got of a sale.
+type Got struct {
+	Key    string
+	Amount int64 // of Base
+	Base   int64 // what the sale was worth when it was divided: at least Amount
+	Since  int64 // what of the sale was undone by then
+}
+
+// ClawBack says what each party gives back when more of a sale is undone. undone is how much of the sale is undone by now, all in
+// all; before is what each has given back. Each owes Amount x (undone - Since) / Base, and whoever is not among the parties owes
+// the rest. Whole units are divided by largest remainder; equal remainders go to the smaller key, and the rest comes last.
 //
 // It divides the cumulative amount, not the latest one, so that several partial refunds take back in total what one refund
-// of their sum does: nobody gives back a unit too many or too few, and once the whole base is undone everybody has given
-// back exactly what it got. A division of a greater amount can give somebody a unit less; nobody is paid back for that,
-// the others give the less, and never more in total than is undone.
-func ClawBack(undone int64, got []Part, rest int64, before []int64) (due []int64) {
+// of their sum does, to the unit, and once all is undone everybody has given back exactly what it got. A division of a greater
+// amount can give somebody a unit less: nobody is paid back for that, the others give the less. What the parties keep and what
+// is undone never pass the sale, however earlier sharings and refunds were rounded.
+func ClawBack(sale, undone int64, got []Got, before []int64) (due []int64) {
 	due = make([]int64, len(got))
-	if undone <= 0 {
-		return due
-	}
-	targets, _ := Split(undone, got, rest)
-	room := undone
+	targets, winners := owed(undone, got)
+	var want, gives, all int64
 	for i := range got {
 		due[i] = max(0, targets[i]-before[i])
-		room -= before[i] + due[i]
+		gives += before[i] + due[i]
+		want += targets[i]
+		all += got[i].Amount
 	}
-	// Last key first: the reverse of who wins a unit.
-	order := make([]int, len(got))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(got[b].Key, got[a].Key) })
-	for _, i := range order {
-		if room >= 0 {
-			break
-		}
-		less := min(due[i], -room)
+	want = max(min(want, undone), undone-(sale-all))
+	for _, i := range slices.Backward(winners) {
+		less := min(due[i], max(0, gives-want))
 		due[i] -= less
-		room += less
+		gives -= less
+	}
+	for _, i := range winners {
+		more := min(got[i].Amount-before[i]-due[i], max(0, want-gives))
+		due[i] += more
+		gives += more
 	}
 	return due
+}
+
+// owed divides what is undone: what each party owes in whole units, and the parties in the order in which they win one more.
+func owed(undone int64, got []Got) (units []int64, winners []int) {
+	const rest = -1
+	units = make([]int64, len(got))
+	fractions := map[int]*big.Rat{}
+	order := []int{rest}
+	left := new(big.Rat).SetInt64(undone)
+	open := undone
+	for i, g := range got {
+		quota := g.quota(undone)
+		left.Sub(left, quota)
+		units[i], fractions[i] = wholeOf(quota)
+		open -= units[i]
+		order = append(order, i)
+	}
+	if left.Sign() < 0 {
+		left.SetInt64(0) // earlier roundings can leave the rest owing less than nothing
+	}
+	whole, fraction := wholeOf(left)
+	fractions[rest] = fraction
+	open -= whole
+	slices.SortFunc(order, func(a, b int) int {
+		if order := fractions[b].Cmp(fractions[a]); order != 0 {
+			return order
+		}
+		switch {
+		case a == rest:
+			return 1
+		case b == rest:
+			return -1
+		}
+		return cmp.Compare(got[a].Key, got[b].Key)
+	})
+	for i := range open {
+		if order[i] != rest {
+			units[order[i]]++
+		}
+	}
+	return units, slices.DeleteFunc(order, func(i int) bool { return i == rest })
+}
+
+func (g Got) quota(undone int64) *big.Rat {
+	since := undone - g.Since
+	if since <= 0 || g.Base == 0 {
+		return new(big.Rat)
+	}
+	return new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(g.Amount), big.NewInt(since)), big.NewInt(g.Base))
+}
+
+// wholeOf gives the whole units of a quota, which is 0 or more, and its fraction.
+func wholeOf(quota *big.Rat) (units int64, fraction *big.Rat) {
+	whole := new(big.Int).Quo(quota.Num(), quota.Denom())
+	return whole.Int64(), new(big.Rat).Sub(quota, new(big.Rat).SetInt(whole))
 }

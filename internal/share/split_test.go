@@ -109,49 +109,71 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
+// ofOneSale makes parties of one sharing of a base that nothing was refunded of before.
+func ofOneSale(base int64, amounts ...int64) (got []share.Got) {
+	for i, amount := range amounts {
+		got = append(got, share.Got{Key: string(rune('a' + i)), Amount: amount, Base: base})
+	}
+	return got
+}
+
 func TestPartialRefundsClawBackExactlyWhatWasGot(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		got := make([]share.Part, 1+random.IntN(6))
-		base := random.Int64N(50)
-		rest := base
-		for i := range got {
-			got[i] = share.Part{Key: fmt.Sprint("r", i), Weight: random.Int64N(40)}
-			base += got[i].Weight
-		}
-		if base == 0 {
-			continue
-		}
-		before := make([]int64, len(got))
-		for undone := int64(0); undone < base; {
-			undone += 1 + random.Int64N(base-undone)
-			due := share.ClawBack(undone, got, rest, before)
+		sale := 1 + random.Int64N(300)
+		var got []share.Got
+		var before []int64
+		undone, had := int64(0), int64(0)
+		for undone < sale {
+			// Something of what is left is shared, and then something of what is left is refunded.
+			for left := sale - undone - had; left > 0 && random.IntN(3) > 0 && len(got) < 12; left = sale - undone - had {
+				g := share.Got{Key: fmt.Sprintf("r%02d", len(got)), Amount: 1 + random.Int64N(left), Base: sale - undone, Since: undone}
+				got, before = append(got, g), append(before, 0)
+				had += g.Amount
+			}
+			refund := 1 + random.Int64N(sale-undone)
+			undone += refund
+			due := share.ClawBack(sale, undone, got, before)
 			total := int64(0)
 			for i := range due {
 				require.GreaterOrEqual(t, due[i], int64(0), "nobody is paid back")
 				before[i] += due[i]
-				require.LessOrEqual(t, before[i], got[i].Weight, "nobody gives more than it got")
-				total += before[i]
+				total += due[i]
+				require.LessOrEqual(t, before[i], got[i].Amount, "nobody gives more than it got")
+				// Nobody is off its part by a unit or more, but for what it gave too early.
+				require.Greater(t, (before[i]+1)*got[i].Base, got[i].Amount*(undone-got[i].Since)-got[i].Base)
 			}
-			require.LessOrEqual(t, total, undone, "never more than is undone")
-			repeat := share.ClawBack(undone, got, rest, before)
-			require.Equal(t, make([]int64, len(got)), repeat, "the same refund once more takes nothing")
+			had -= total
+			require.LessOrEqual(t, undone+had, sale, "refunds and what receivers keep stay within the sale")
+			require.Equal(t, make([]int64, len(got)), share.ClawBack(sale, undone, got, before), "the same refund once more takes nothing")
 		}
 		for i := range got {
-			require.Equal(t, got[i].Weight, before[i], "all is undone: exactly what it got")
+			require.Equal(t, got[i].Amount, before[i], "all is undone: exactly what it got")
 		}
 	}
+}
+
+func TestManySmallRefundsTakeBackWhatOneOfTheirSumDoes(t *testing.T) {
+	t.Parallel()
+	got := ofOneSale(10_000, 3000, 1)
+	before := []int64{0, 0}
+	for undone := int64(1); undone <= 100; undone++ {
+		for i, due := range share.ClawBack(10_000, undone, got, before) {
+			before[i] += due
+		}
+	}
+	require.Equal(t, []int64{30, 0}, before)
 }
 
 func TestClawBackIsProportionalToTheCent(t *testing.T) {
 	t.Parallel()
 	// 645 was shared 194 and 451. Three refunds of a third each.
-	got := parts(194, 451)
+	got := ofOneSale(645, 194, 451)
 	before := []int64{0, 0}
 	var taken [][]int64
 	for _, undone := range []int64{215, 430, 645} {
-		due := share.ClawBack(undone, got, 0, before)
+		due := share.ClawBack(645, undone, got, before)
 		taken = append(taken, slices.Clone(due))
 		before[0] += due[0]
 		before[1] += due[1]
@@ -159,8 +181,17 @@ func TestClawBackIsProportionalToTheCent(t *testing.T) {
 	require.Equal(t, [][]int64{{65, 150}, {64, 151}, {65, 150}}, taken)
 	require.Equal(t, []int64{194, 451}, before)
 
-	require.Equal(t, []int64{0}, share.ClawBack(1, parts(30), 70, []int64{0}), "the merchant kept the most of it, and bears the first cent")
-	require.Equal(t, []int64{3}, share.ClawBack(10, parts(30), 70, []int64{0}))
-	require.Equal(t, []int64{0}, share.ClawBack(10, parts(30), 70, []int64{5}), "a refund that failed had taken more: nothing is paid back, and nothing taken")
-	require.Equal(t, []int64{0, 0}, share.ClawBack(0, got, 0, []int64{0, 0}))
+	require.Equal(t, []int64{0}, share.ClawBack(100, 1, ofOneSale(100, 30), []int64{0}), "the merchant kept the most of it, and bears the first cent")
+	require.Equal(t, []int64{3}, share.ClawBack(100, 10, ofOneSale(100, 30), []int64{0}))
+	require.Equal(t, []int64{0}, share.ClawBack(100, 10, ofOneSale(100, 30), []int64{5}), "a refund that failed had taken more: nothing is paid back, and nothing taken")
+	require.Equal(t, []int64{0, 0}, share.ClawBack(645, 0, got, []int64{0, 0}))
+	// Shared after half was refunded: only what is undone since counts.
+	late := []share.Got{{Key: "a", Amount: 15, Base: 50, Since: 50}}
+	require.Equal(t, []int64{0}, share.ClawBack(100, 50, late, []int64{0}))
+	require.Equal(t, []int64{8}, share.ClawBack(100, 75, late, []int64{0}), "7.5: a tie goes to the receiver")
+	require.Equal(t, []int64{0}, share.ClawBack(100, 20, late, []int64{0}), "a refund before it failed meanwhile")
+	// Two sharings of one sale never give back more between them than is refunded.
+	require.Equal(t, []int64{1, 0}, share.ClawBack(2, 1, ofOneSale(2, 1, 1), []int64{0, 0}))
+	huge := int64(1)<<53 - 1
+	require.Equal(t, []int64{huge}, share.ClawBack(huge, huge, ofOneSale(huge, huge), []int64{0}))
 }

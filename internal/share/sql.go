@@ -19,6 +19,10 @@ var (
 	hadSQL string
 	//go:embed sql/send.sql
 	sendSQL string
+	//go:embed sql/tell.sql
+	tellSQL string
+	//go:embed sql/tell_return.sql
+	tellReturnSQL string
 	//go:embed sql/unknown.sql
 	unknownSQL string
 	//go:embed sql/known.sql
@@ -45,4 +49,28 @@ var (
 	claimSQL string
 	//go:embed sql/matched.sql
 	matchedSQL string
+	//go:embed sql/return.sql
+	returnSQL string
+	//go:embed sql/undone.sql
+	undoneSQL string
+	//go:embed sql/take_back.sql
+	takeBackSQL string
+	//go:embed sql/undo_take_back.sql
+	undoTakeBackSQL string
+	//go:embed sql/shared.sql
+	sharedSQL string
+	//go:embed sql/create_return.sql
+	createReturnSQL string
+	//go:embed sql/send_return.sql
+	sendReturnSQL string
+	//go:embed sql/returned.sql
+	returnedSQL string
+	//go:embed sql/move_return.sql
+	moveReturnSQL string
+	//go:embed sql/owe.sql
+	oweSQL string
+	//go:embed sql/collect.sql
+	collectSQL string
+	//go:embed sql/claim_returns.sql
+	claimReturnsSQL string
 )

@@ -31,7 +31,63 @@ func played(t *testing.T) *sharer {
 	return s
 }
 
-// Damage that only somebody with the owner's rights can do, with the guards switched off. Each kind must be noticed.
+// undone is a payment of whose refunds one receiver gave back and one owes.
+func undone(t *testing.T) *sharer {
+	t.Helper()
+	s := sharedSale(t)
+	s.pay(t, "other", 1000, "")
+	s.bank.broke["a"] = "empty"
+	s.refund(t, "r", 300)
+	s.advance(t, "r")
+	require.Equal(t, []string{"r a 90 OWED", "r b 210 RETURNED"}, s.returns(t))
+	return s
+}
+
+func TestDamageToReturnsIsNoticed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sql  string
+		want string
+	}{
+		"a return of another amount":     {"UPDATE share_returns SET amount = amount + 1 WHERE state = 'OWED'", "returns_are_taken_back"},
+		"a leg that forgets":             {"UPDATE share_legs SET taken_back = 0", "returns_are_taken_back"},
+		"a debt forgiven by hand":        {"UPDATE share_returns SET state = 'VOID' WHERE state = 'OWED'", "returns_are_booked_once"},
+		"a return without its journal":   {"UPDATE share_returns SET state = 'PENDING', journal_id = NULL WHERE state = 'RETURNED'", "returns_are_booked_once"},
+		"a debt cleared by hand":         {"UPDATE share_returns SET state = 'CLEARED', journal_id = (SELECT journal_id FROM share_legs LIMIT 1) WHERE state = 'OWED'", "returns_are_booked_once"},
+		"a receivable written by hand":   {"UPDATE ledger_accounts SET balance = 0 WHERE code = 'receivable:a'", "receivers_have_what_they_got"},
+		"a receiver's account emptied":   {"UPDATE ledger_accounts SET balance = 0 WHERE code = 'receiver:b'", "receivers_have_what_they_got"},
+		"the index of returns dropped":   {"DROP INDEX share_return_of_refund_once", "guards_are_in_place"},
+		"the trigger of returns is off":  {"ALTER TABLE share_returns DISABLE TRIGGER check_return_move", "guards_are_in_place"},
+		"a refund that awaits too much":  {"UPDATE refunds SET awaited = 1, held = held - 1", "refunds_are_booked"},
+		"a refund that forgot to settle": {"UPDATE share_returns SET state = 'PENDING', journal_id = NULL WHERE state = 'RETURNED'", "returns_are_taken_back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := undone(t)
+			damage(t, s, c.sql, c.want)
+		})
+	}
+}
+
+// damage does what only somebody with the owner's rights can, with the guards switched off, and requires that it is noticed.
+func damage(t *testing.T, s *sharer, sql, want string) {
+	t.Helper()
+	require.NoError(t, pgx.BeginFunc(t.Context(), s.Owner, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), sql)
+		return err
+	}))
+	violations, err := verify.Run(t.Context(), s.Engine, time.Now(), nil)
+	require.NoError(t, err)
+	var broken []string
+	for _, v := range violations {
+		broken = append(broken, v.Invariant)
+	}
+	require.Contains(t, broken, want)
+}
+
 func TestDamageToSharingsIsNoticed(t *testing.T) {
 	t.Parallel()
 	const leg = "(SELECT l.id FROM share_legs l JOIN shares s ON s.id = l.share_id WHERE s.out_order_no = 'partial' AND l.account = 'a')"
@@ -57,21 +113,7 @@ func TestDamageToSharingsIsNoticed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := played(t)
-			require.NoError(t, pgx.BeginFunc(t.Context(), s.Owner, func(tx pgx.Tx) error {
-				if _, err := tx.Exec(t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
-					return err
-				}
-				_, err := tx.Exec(t.Context(), c.sql)
-				return err
-			}))
-			violations, err := verify.Run(t.Context(), s.Engine, time.Now(), nil)
-			require.NoError(t, err)
-			var broken []string
-			for _, v := range violations {
-				broken = append(broken, v.Invariant)
-			}
-			require.Contains(t, broken, c.want)
+			damage(t, played(t), c.sql, c.want)
 		})
 	}
 }

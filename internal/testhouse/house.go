@@ -113,10 +113,10 @@ func (h *House) Open(t testing.TB, driver Driver) {
 	h.Matters = []payment.Matter{share.NewMatter(h.Clock.Now), refund.NewMatter(h.Accounts, h.Clock.Now)}
 	h.Books = payment.NewBooks(h.Engine, h.Log, h.Matters...)
 	h.Entry = payment.NewEntry(h.Engine, h.Accounts, driver, h.Log, payment.DefaultPlan, h.Clock.Now, h.Matters...)
-	h.Refunds = refund.New(refund.Config{
-		Pool: h.Engine, Accounts: h.Accounts, Entry: h.Entry, Driver: driver, PublicURL: h.PublicURL, Log: h.Log, Now: h.Clock.Now,
-	})
 	h.Shares = share.NewService(h.Engine, h.Accounts, h.Entry, driver, h.Log, h.Clock.Now)
+	h.Refunds = refund.New(refund.Config{
+		Pool: h.Engine, Accounts: h.Accounts, Entry: h.Entry, Driver: driver, Shares: h.Shares, PublicURL: h.PublicURL, Log: h.Log, Now: h.Clock.Now,
+	})
 	h.Acquiring = acquiring.New(acquiring.Config{
 		Pool: h.Engine, Accounts: h.Accounts, Entry: h.Entry, Books: h.Books, Driver: driver, PublicURL: h.PublicURL, Log: h.Log, Now: h.Clock.Now,
 	})

@@ -22,6 +22,11 @@ func (d *Deliveries) AskShare(ctx context.Context, s share.Share) error {
 	return d.StartShare(ctx, s, true)
 }
 
+// StartReturns implements [share.Driver].
+func (d *Deliveries) StartReturns(ctx context.Context, s share.Share) error {
+	return d.StartShare(ctx, s, true)
+}
+
 // TakeShares gives the sharings that were to be started or asked about since the last call.
 func (d *Deliveries) TakeShares() []share.Share {
 	d.mu.Lock()

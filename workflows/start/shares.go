@@ -34,6 +34,18 @@ func (s *Starter) AskShare(ctx context.Context, sh share.Share) error {
 	return nil
 }
 
+// StartReturns implements [share.Driver].
+func (s *Starter) StartReturns(ctx context.Context, sh share.Share) error {
+	options := shareOptions(sh, true)
+	options.ID = workflows.ShareReturnsID(sh.TenantID, sh.OutOrderNo)
+	options.StaticSummary = "Ask for what is owed of " + sh.OutOrderNo
+	_, err := s.client.ExecuteWorkflow(ctx, options, workflows.ShareReturnsWorkflow, workflows.ReturnsInput{ShareID: sh.ID, Channel: sh.Channel})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", options.ID, err)
+	}
+	return nil
+}
+
 func shareOptions(sh share.Share, resume bool) client.StartWorkflowOptions {
 	reuse := enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	if resume {

@@ -14,7 +14,7 @@ SELECT format('refund %s of %s is %s: journal %s, reversal %s, channel %s of %s,
     OR (r.state = 'FAILED' AND ((r.journal_id IS NULL) <> (r.reversal_journal_id IS NULL) OR (r.journal_id IS NOT NULL AND (j.id IS NULL OR v.id IS NULL))))
     OR (r.state IN ('PENDING', 'UNKNOWN') AND (r.journal_id IS NOT NULL OR r.reversal_journal_id IS NOT NULL))
     OR (j.id IS NOT NULL AND (l.channel IS DISTINCT FROM r.amount OR -coalesce(l.taken, 0) <> r.held OR -coalesce(l.receivable, 0) <> r.receivable))
-    OR r.held + r.receivable <> r.amount
+    OR r.held + r.receivable + r.awaited <> r.amount OR (r.state = 'SUCCEEDED' AND r.awaited > 0)
  UNION ALL
 SELECT format('journal %s (%s) of %s is of no refund', j.id, j.key, j.tenant_id)
   FROM journals j
