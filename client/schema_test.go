@@ -45,6 +45,7 @@ func TestTypesAreWhatTheDescriptionSays(t *testing.T) {
 	}
 	for value, s := range map[any]schema{
 		client.ShareReceiver{}: inner("ShareRequest", "receivers"), client.ShareLeg{}: inner("Share", "receivers"),
+		client.ShareReturn{}:   inner("Share", "returns"),
 		client.JournalResult{}: inner("JournalResults", "items"), client.Line{}: inner("JournalsRequest", "journals", "lines"),
 	} {
 		require.Equal(t, s.names(schemas), fields(value), "%T", value)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// ShareRequest asks to divide what is left of a payment. OutOrderNo names the sharing for ever. Without receivers the payment
-// is divided as was frozen at the sale.
+// ShareRequest asks to divide a payment. OutOrderNo names the sharing for ever. With nil receivers the payment is divided as
+// was frozen at the sale; with an empty list, and Finish, its sharing is ended and nothing else.
 type ShareRequest struct {
 	OutOrderNo string          `json:"out_order_no"`
-	Receivers  []ShareReceiver `json:"receivers,omitempty"`
+	Receivers  []ShareReceiver `json:"receivers,omitzero"`
 	// MerchantRatio is the part that the merchant keeps, where receivers have ratios.
 	MerchantRatio *int64 `json:"merchant_ratio,omitempty"`
 	Finish        bool   `json:"finish,omitempty"`
@@ -37,13 +37,15 @@ type Share struct {
 	Base       int64      `json:"base"`
 	Finish     bool       `json:"finish"`
 	Receivers  []ShareLeg `json:"receivers"`
-	Channel    string     `json:"channel"`
-	Account    string     `json:"account"`
-	ShareID    string     `json:"share_id"`
-	CreatedAt  time.Time  `json:"created_at"`
-	EndedAt    *time.Time `json:"ended_at"`
-	WorkflowID string     `json:"workflow_id"`
-	TemporalUI string     `json:"temporal_ui"`
+	// Returns is what refunds take back; not in lists.
+	Returns    []ShareReturn `json:"returns"`
+	Channel    string        `json:"channel"`
+	Account    string        `json:"account"`
+	ShareID    string        `json:"share_id"`
+	CreatedAt  time.Time     `json:"created_at"`
+	EndedAt    *time.Time    `json:"ended_at"`
+	WorkflowID string        `json:"workflow_id"`
+	TemporalUI string        `json:"temporal_ui"`
 }
 
 // ShareLeg is one receiver's part.
@@ -62,6 +64,19 @@ type ShareLeg struct {
 	EndedAt       *time.Time `json:"ended_at"`
 }
 
+// ShareReturn is what one refund takes back of one receiver.
+type ShareReturn struct {
+	OutRefundNo   string    `json:"out_refund_no"`
+	Account       string    `json:"account"`
+	Amount        int64     `json:"amount"`
+	State         string    `json:"state"`
+	Reason        string    `json:"reason"`
+	OutReturnNo   string    `json:"out_return_no"`
+	Collecting    bool      `json:"collecting"`
+	LedgerAccount string    `json:"ledger_account"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
 // CreateShare begins a sharing. Code of a refusal: out_order_no_reused, among others.
 func (c *Client) CreateShare(ctx context.Context, outTradeNo string, r ShareRequest, options ...CallOption) (*Share, error) {
 	return post[Share](ctx, c, "/v1/payments/"+url.PathEscape(outTradeNo)+"/shares", r, options)
@@ -70,4 +85,16 @@ func (c *Client) CreateShare(ctx context.Context, outTradeNo string, r ShareRequ
 // Share reads a sharing. Code of a refusal: share_not_found.
 func (c *Client) Share(ctx context.Context, outOrderNo string) (*Share, error) {
 	return get[Share](ctx, c, "/v1/shares/"+url.PathEscape(outOrderNo), nil)
+}
+
+// RetryShare takes a refused sharing up again, or has the channel asked about one that is under way. Codes of a refusal:
+// share_not_refused, share_exceeds_left, among others.
+func (c *Client) RetryShare(ctx context.Context, outOrderNo string, options ...CallOption) (*Share, error) {
+	return post[Share](ctx, c, "/v1/shares/"+url.PathEscape(outOrderNo)+"/retry", struct{}{}, options)
+}
+
+// CollectShare has the channel asked for what the receivers of a sharing owe after refunds; account narrows it to one. Code of a
+// refusal: nothing_owed.
+func (c *Client) CollectShare(ctx context.Context, outOrderNo, account string, options ...CallOption) (*Share, error) {
+	return post[Share](ctx, c, "/v1/shares/"+url.PathEscape(outOrderNo)+"/collect", map[string]string{"account": account}, options)
 }

@@ -43,7 +43,7 @@ func (s *Service) Collect(ctx context.Context, tenantID, outOrderNo, account str
 				r.Attempt++
 				r.OutReturnNo = returnNumber(r.OutRefundNo, r.OutOrderNo, r.Account, r.Attempt)
 			}
-			if err := exactly(ctx, tx, "begin to collect", collectSQL, r.ID, r.Attempt, r.OutReturnNo, s.now(), s.now().Add(driveEvery)); err != nil {
+			if err := exactly(ctx, tx, "begin to collect", collectSQL, r.ID, r.Attempt, r.OutReturnNo, s.now(), s.now().Add(s.rests)); err != nil {
 				return err
 			}
 		}
@@ -74,7 +74,7 @@ func (s *Service) Returns(ctx context.Context, shareID int64) ([]Return, error) 
 // startReturnsDue starts the flows of sharings whose receivers are being asked and that should have moved by now.
 func (s *Service) startReturnsDue(ctx context.Context) (int, error) {
 	now := s.now()
-	rows, err := s.pool.Query(ctx, claimReturnsSQL, now, now.Add(driveEvery), redriveBatch)
+	rows, err := s.pool.Query(ctx, claimReturnsSQL, now, now.Add(s.rests), redriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim overdue returns: %w", err)
 	}
@@ -96,6 +96,7 @@ func (s *Service) startReturnsDue(ctx context.Context) (int, error) {
 			alert.Raise(s.log, alert.ShareStuck, "what a receiver owes is collected without an answer", zap.String("tenant", sh.TenantID), zap.String("share", sh.OutOrderNo))
 		}
 		if !s.start(ctx, sh, func(ctx context.Context) error { return s.driver.StartReturns(ctx, sh) }) {
+			s.soon(ctx, due[i+1:]...) // as with sharings
 			return i, nil
 		}
 	}

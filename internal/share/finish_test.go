@@ -147,7 +147,7 @@ func TestTheRedriveFollowsWhatIsCollected(t *testing.T) {
 	require.NoError(t, err)
 	s.driver.Err = nil
 	s.driver.TakeShares()
-	s.Clock.Pass(6 * time.Minute)
+	s.Clock.Pass(6 * time.Second)
 	moved, err := s.shares.Redrive(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, moved)

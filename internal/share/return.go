@@ -102,7 +102,7 @@ func (s *Service) askReturn(ctx context.Context, r Return, fund Fund) (ended boo
 	standing := channel.ReturnStanding{State: channel.ReturnFailed, Reason: channel.ErrUnsupported.Error()}
 	if acquirer, asks := acct.Account.(channel.Acquirer); asks {
 		var sends int
-		err := s.pool.QueryRow(ctx, sendReturnSQL, r.ID, s.now().Add(driveEvery)).Scan(&sends)
+		err := s.pool.QueryRow(ctx, sendReturnSQL, r.ID, s.now().Add(s.rests)).Scan(&sends)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return true, nil // it has ended meanwhile
 		}

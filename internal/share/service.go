@@ -331,7 +331,7 @@ func (s *Service) start(ctx context.Context, sh Share, hand func(context.Context
 	return false
 }
 
-// soon makes the re-drive take sharings a little later, instead of at their deadline.
+// soon makes the re-drive take sharings, and what is collected of them, a little later, instead of at their deadline.
 func (s *Service) soon(ctx context.Context, list ...Share) {
 	var ids []int64
 	for _, sh := range list {
@@ -339,7 +339,7 @@ func (s *Service) soon(ctx context.Context, list ...Share) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
-	if _, err := s.pool.Exec(ctx, "UPDATE shares SET next_drive_at = $2 WHERE id = ANY($1) AND ended_at IS NULL", ids, s.now().Add(retryDeadline)); err != nil {
+	if _, err := s.pool.Exec(ctx, soonSQL, ids, s.now().Add(retryDeadline)); err != nil {
 		s.log.Warn("sharings keep their full deadline", zap.Int64s("shares", ids), zap.Error(err))
 	}
 }

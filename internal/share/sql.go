@@ -45,6 +45,8 @@ var (
 	reopenSQL string
 	//go:embed sql/reopen_legs.sql
 	reopenLegsSQL string
+	//go:embed sql/soon.sql
+	soonSQL string
 	//go:embed sql/claim.sql
 	claimSQL string
 	//go:embed sql/matched.sql
