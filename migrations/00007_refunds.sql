@@ -87,6 +87,7 @@ CREATE TABLE refunds (
 CREATE INDEX refunds_newest ON refunds (tenant_id, id DESC);
 CREATE INDEX refunds_by_payment ON refunds (payment_id) WHERE payment_id IS NOT NULL;
 CREATE INDEX refunds_by_event ON refunds (event_id) WHERE event_id IS NOT NULL;
+CREATE INDEX refunds_by_transaction ON refunds (account_id, transaction_id);
 CREATE INDEX refunds_open ON refunds (next_drive_at) WHERE state IN ('PENDING', 'UNKNOWN');
 CREATE INDEX refunds_to_tell ON refunds (alert_at) WHERE state IN ('PENDING', 'UNKNOWN');
 -- One refund of the channel is one row. The transaction is part of it: some channels number refunds within the payment.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/alert"
@@ -32,16 +33,40 @@ func (s *Service) AskAbout(ctx context.Context, eventID int64) (events []int64, 
 	return events, nil
 }
 
-func (s *Service) askAbout(ctx context.Context, ev payment.Event) ([]int64, error) {
+func (s *Service) askAbout(ctx context.Context, ev payment.Event) (events []int64, err error) {
+	about, err := s.about(ctx, ev)
+	for _, r := range about {
+		if err != nil {
+			break
+		}
+		var found []int64
+		found, err = s.askOne(ctx, r)
+		events = append(events, found...)
+	}
+	return events, err
+}
+
+// about lists the refunds that an event may be about; none where booking it will say so.
+func (s *Service) about(ctx context.Context, ev payment.Event) ([]Refund, error) {
+	if ev.Kind == channel.RefundHint && ev.OutNo == "" {
+		rows, err := s.pool.Query(ctx, refundSQL+" WHERE r.account_id = $1 AND r.transaction_id = $2 AND r.state IN ('PENDING', 'UNKNOWN') ORDER BY r.id", ev.AccountID, ev.TransactionID)
+		if err != nil {
+			return nil, fmt.Errorf("list the open refunds of transaction %s: %w", ev.TransactionID, err)
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByName[Refund])
+	}
 	r, err := find(ctx, s.pool, ev)
 	if errors.Is(err, ErrNotFound) {
-		if r, err = s.asIfOurs(ctx, ev); errors.Is(err, ErrNotFound) {
-			return nil, nil // nothing to ask about any more: booking it says so
-		}
+		r, err = s.asIfOurs(ctx, ev)
 	}
-	if err != nil {
-		return nil, err
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
 	}
+	return []Refund{r}, err
+}
+
+// askOne asks the channel about a refund, writes down what it says, and gives the events of its answer.
+func (s *Service) askOne(ctx context.Context, r Refund) ([]int64, error) {
 	acct, a, err := s.acquirer(ctx, r)
 	if errors.Is(err, channel.ErrUnsupported) {
 		return nil, nil

@@ -90,7 +90,11 @@ func (m *Matter) bookUnknown(ctx context.Context, tx pgx.Tx, ev payment.Event) (
 			v.Ask = true
 			return v, nil
 		}
-		return payment.Verdict{State: payment.Done, Outcome: payment.RefundAsked, Reason: "the channel was asked, and has no such refund that has ended"}, nil
+		reason := "the channel was asked about the refunds of the transaction that are open"
+		if ev.OutNo != "" {
+			reason = "the channel was asked, and has no such refund that has ended"
+		}
+		return payment.Verdict{State: payment.Done, Outcome: payment.RefundAsked, Reason: reason}, nil
 	}
 	r, err := m.adopted(ctx, tx, ev, money)
 	if err != nil {

@@ -235,10 +235,18 @@ func (b books) postFee(ctx context.Context, r Refund) error {
 
 // fee is what the event tells of the fee, or the channel's answer before it.
 func (b books) fee(r Refund) *int64 {
-	if b.ev.Fee != nil {
-		return b.ev.Fee
+	if fee := gaveBack(b.ev.Fee); fee != nil {
+		return fee
 	}
 	return r.Fee
+}
+
+// gaveBack is a fee that came back. A channel that takes one more for the refund is the bill's business.
+func gaveBack(fee *int64) *int64 {
+	if fee == nil || *fee < 0 {
+		return nil
+	}
+	return fee
 }
 
 func (b books) succeed(ctx context.Context, r Refund, journal int64) error {

@@ -210,7 +210,7 @@ func (s *Service) report(ctx context.Context, acct tenant.Account, standing chan
 // note writes down what the channel answered. It moves only a refund that is open.
 func (s *Service) note(ctx context.Context, r Refund, state State, abnormal bool, standing channel.RefundStanding, why string) error {
 	now := s.now()
-	if _, err := s.pool.Exec(ctx, noteSQL, r.ID, state, abnormal, why, standing.State, now, standing.RefundID, standing.Fee, now.Add(unknownAlertAfter)); err != nil {
+	if _, err := s.pool.Exec(ctx, noteSQL, r.ID, state, abnormal, why, standing.State, now, standing.RefundID, gaveBack(standing.Fee), now.Add(unknownAlertAfter)); err != nil {
 		return fmt.Errorf("write down what the channel says of refund %s: %w", r.OutRefundNo, err)
 	}
 	return nil

@@ -114,8 +114,10 @@ func judgeUnknown(ev payment.Event, m received) payment.Verdict {
 	switch {
 	case !m.known:
 		return payment.Park(payment.UnknownRefund, "no refund of ours has this number, and no payment of ours this transaction, yet")
-	case ev.Kind == channel.RefundHint && ev.OutNo != "":
-		return payment.Verdict{State: payment.Received} // the channel is asked for it
+	case ev.Kind == channel.RefundHint && (ev.OutNo != "" || m.open > 0):
+		return payment.Verdict{State: payment.Received} // the channel is asked for it, or for all that are open
+	case ev.Kind == channel.RefundHint && m.ended > 0:
+		return payment.Ignore(payment.Stale, "it names no refund, and those of its transaction have ended")
 	case ev.Kind == channel.RefundSuccess && ev.Amount != nil:
 		if ev.Currency == nil || *ev.Currency != m.currency {
 			return payment.Park(payment.CurrencyMismatch, "the payment is in %s", m.currency)
@@ -147,6 +149,8 @@ type received struct {
 	paymentID *int64
 	eventID   *int64 // of the money in suspense
 	currency  string
+	// How many refunds of it are open, and how many have ended.
+	open, ended int
 }
 
 // moneyOf finds the money that an event's transaction brought.
@@ -154,7 +158,7 @@ func moneyOf(ctx context.Context, db payment.Querier, ev payment.Event) (m recei
 	if ev.TransactionID == "" {
 		return m, nil
 	}
-	err = db.QueryRow(ctx, moneySQL, ev.TenantID, ev.AccountID, ev.TransactionID).Scan(&m.paymentID, &m.eventID, &m.currency)
+	err = db.QueryRow(ctx, moneySQL, ev.TenantID, ev.AccountID, ev.TransactionID).Scan(&m.paymentID, &m.eventID, &m.currency, &m.open, &m.ended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, nil
 	}

@@ -675,6 +675,32 @@ func TestAHintHasTheChannelAsked(t *testing.T) {
 		require.Equal(t, payment.Stale, s.tell(t, hint("r"))[0].Outcome)
 		require.Equal(t, []string{"refund r"}, s.bank.heard())
 	})
+	t.Run("that names no refund", func(t *testing.T) {
+		t.Parallel()
+		s := newStory(t)
+		s.paid(t, "o", 100)
+		nameless := func(total string) channel.Event {
+			return channel.Event{Kind: channel.RefundHint, Subject: "charge:" + total, TransactionID: "tx-o"}
+		}
+		require.Equal(t, payment.UnknownRefund, s.tell(t, nameless("25"))[0].Outcome, "nobody here knows of any")
+		s.bank.hold = true
+		for _, number := range []string{"r1", "r2"} {
+			s.begin(t, "o", number, 30)
+			s.advance(t, number)
+		}
+		s.bank.settle("r1", channel.RefundSucceeded)
+		s.tell(t, nameless("30"))
+		require.Equal(t, refund.Succeeded, s.get(t, "r1").State, "all open ones are asked about")
+		require.Equal(t, refund.Pending, s.get(t, "r2").State)
+		_, err := s.Entry.Redrive(t.Context())
+		require.NoError(t, err)
+		s.settle(t)
+		require.Zero(t, s.Count(t, "SELECT count(*) FROM channel_events WHERE state = 'PARKED'"), "the first one has found its refunds")
+		s.bank.settle("r2", channel.RefundSucceeded)
+		s.advance(t, "r2")
+		require.Equal(t, payment.Stale, s.tell(t, nameless("60"))[0].Outcome)
+		s.RequireInvariants(t)
+	})
 	t.Run("while the channel is away", func(t *testing.T) {
 		t.Parallel()
 		s := newStory(t)
@@ -771,16 +797,21 @@ func TestTheChannelsFeeIsBookedWithThePaymentAndComesBackAsTheChannelSays(t *tes
 	s.tell(t, channel.Event{Kind: channel.PaySuccess, Subject: "tx-o", TransactionID: "tx-o", OutTradeNo: "o", Amount: 100, Currency: "CNY", Fee: &fee})
 	require.Equal(t, 97, s.Balance(t, "merchant"))
 	require.Equal(t, 3, s.Balance(t, "fees"))
+	more := int64(-1) // a channel that takes one more for the refund
+	s.bank.fee = &more
+	s.begin(t, "o", "r0", 10)
+	s.advance(t, "r0")
+	require.Equal(t, 3, s.Balance(t, "fees"), "is the bill's business")
 	back := int64(2) // the channel's own rounding of 60 % of 3
 	s.bank.fee = &back
 	s.begin(t, "o", "r", 60)
 	s.advance(t, "r")
-	require.Equal(t, 39, s.Balance(t, "merchant"))
+	require.Equal(t, 29, s.Balance(t, "merchant"))
 	require.Equal(t, 1, s.Balance(t, "fees"))
 	s.RequireInvariants(t)
 	s.bank.settle("r", channel.RefundRefused)
 	s.tell(t, refundEvent(channel.RefundFailed, "r", "tx-o", 60))
-	require.Equal(t, 97, s.Balance(t, "merchant"), "what failed takes its fee back too")
+	require.Equal(t, 87, s.Balance(t, "merchant"), "what failed takes its fee back too")
 	require.Equal(t, 3, s.Balance(t, "fees"))
 	s.RequireInvariants(t)
 }

@@ -9,6 +9,7 @@ SELECT e.id
                   JOIN refunds r ON r.account_id = c.id AND r.transaction_id = e.transaction_id
                                 AND r.refund_id = replace(replace(e.event_key, c.channel || ':', ''), ':' || e.kind, '')
                  WHERE c.id = e.account_id AND r.refund_id <> '' AND e.kind <> 'REFUND_HINT')
+     OR (e.kind = 'REFUND_HINT' AND e.out_no = '' AND EXISTS (SELECT FROM refunds r WHERE r.account_id = e.account_id AND r.transaction_id = e.transaction_id))
      OR ((e.kind = 'REFUND_SUCCESS' AND e.amount IS NOT NULL OR e.kind = 'REFUND_HINT' AND e.out_no <> '')
          AND EXISTS (SELECT FROM journals j
                       WHERE j.tenant_id = e.tenant_id AND j.key = 'received:' || e.account_id || ':' || e.transaction_id
