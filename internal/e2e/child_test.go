@@ -56,6 +56,13 @@ type settings struct {
 // startChild runs this binary in a role; ended gives the child's end.
 func startChild(t *testing.T, h *testhouse.House, role, addressFile string) (ended <-chan error) {
 	t.Helper()
+	ended, _ = spawn(t, h, role, addressFile)
+	return ended
+}
+
+// spawn is startChild with a way to kill the child from outside.
+func spawn(t *testing.T, h *testhouse.House, role, addressFile string) (ended <-chan error, kill func()) {
+	t.Helper()
 	text, err := json.Marshal(settings{h.EngineURL, h.APIURL, devstack.TestTemporal().Address(), h.MasterKey, addressFile})
 	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0])
@@ -68,7 +75,7 @@ func startChild(t *testing.T, h *testhouse.House, role, addressFile string) (end
 		_ = cmd.Process.Kill() // it may be dead already, which is what most stories want
 		<-done
 	})
-	return done
+	return done, func() { _ = cmd.Process.Kill() }
 }
 
 func requireKilled(t *testing.T, ended <-chan error) {
@@ -78,7 +85,7 @@ func requireKilled(t *testing.T, ended <-chan error) {
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
 		require.Equal(t, syscall.SIGKILL, exit.Sys().(syscall.WaitStatus).Signal())
-	case <-time.After(40 * time.Second):
+	case <-time.After(90 * time.Second): // a task that went to a worker which had just stopped comes again after its time
 		t.Fatal("the process did not come to the point where it dies")
 	}
 }
@@ -135,7 +142,7 @@ func child(role string) error {
 	}
 }
 
-// workAndDie serves the flows and WeChat Pay's queue until the chosen step has had its effect.
+// workAndDie serves the flows and the channels' queues until the chosen step has had its effect.
 func workAndDie(s settings, db *pgxpool.Pool, step string) error {
 	log := zap.NewNop()
 	options, err := engine.Options(s.Temporal, log)
@@ -161,13 +168,16 @@ func workAndDie(s settings, db *pgxpool.Pool, step string) error {
 	shares := &activities.Shares{Service: sharing}
 	refunds := &activities.Refunds{Log: log, Service: refund.New(refund.Config{Pool: db, Accounts: accounts, Entry: entry, Driver: driver, Shares: sharing, Log: log})}
 
-	calls := worker.New(c, workflows.ChannelQueue("wechatpay"), 4, nil)
-	deadlyStep(calls, workflows.ShareCallActivity, step, shares.Call)
-	deadlyStep(calls, workflows.RefundAdvanceActivity, step, refunds.Advance)
-	if err := calls.Start(); err != nil {
-		return err
+	for _, channel := range []string{"wechatpay", "alipay", "stripe"} {
+		calls := worker.New(c, workflows.ChannelQueue(channel), 4, nil)
+		deadlyStep(calls, workflows.ShareCallActivity, step, shares.Call)
+		deadlyStep(calls, workflows.RefundAdvanceActivity, step, refunds.Advance)
+		deadlyStep(calls, workflows.AskAboutActivity, step, refunds.AskAbout)
+		if err := calls.Start(); err != nil {
+			return err
+		}
+		defer calls.Stop()
 	}
-	defer calls.Stop()
 	w := worker.New(c, workflows.PaymentsQueue, 4, nil)
 	for name, flow := range worker.Flows() {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
@@ -179,6 +189,7 @@ func workAndDie(s settings, db *pgxpool.Pool, step string) error {
 	deadlyStep(w, workflows.TransferEndActivity, step, transfers.End)
 	deadlyStep(w, workflows.ShareLookActivity, step, shares.Look)
 	deadlyStep(w, workflows.RefundLookActivity, step, refunds.Look)
+	deadlyStep(w, workflows.RefundUnknownActivity, step, refunds.Unknown)
 	return w.Run(nil)
 }
 
