@@ -29,6 +29,7 @@ func (r *Refunds) Look(ctx context.Context, refundID int64) (workflows.RefundPro
 
 // Advance implements [workflows.RefundAdvanceActivity].
 func (r *Refunds) Advance(ctx context.Context, a workflows.RefundAdvance) (workflows.RefundProgress, error) {
+	defer alive(ctx)()
 	p, err := r.Service.Advance(ctx, a.RefundID, time.Duration(a.Next)*time.Second)
 	return refundProgress(p), noRefund(err)
 }
@@ -42,6 +43,7 @@ func (r *Refunds) Unknown(ctx context.Context, refundID int64) (workflows.Refund
 // AskAbout implements [workflows.AskAboutActivity]. A channel that does not say what an event is about becomes somebody's
 // business.
 func (r *Refunds) AskAbout(ctx context.Context, eventID int64) ([]int64, error) {
+	defer alive(ctx)()
 	events, err := r.Service.AskAbout(ctx, eventID)
 	if errors.Is(err, payment.ErrEventNotFound) {
 		return nil, temporal.NewNonRetryableApplicationError("no such event", "EventNotFound", err)

@@ -41,8 +41,12 @@ type RefundAdvance struct {
 	Next int `json:"next"`
 }
 
-// refundTimeout bounds one step at the channel: a question, a call, and one more question.
-const refundTimeout = 30 * time.Second
+const (
+	// refundTimeout bounds one step at the channel: a question, a call, and one more question.
+	refundTimeout = 30 * time.Second
+	// lostAfter is when a worker that makes such a step is taken for dead.
+	lostAfter = 10 * time.Second
+)
 
 // refundPlan is when the channel is asked again: at once while somebody may be waiting, then at the pace of what usually keeps
 // a refund open, a bank's day. Most channels tell by themselves; this is for the notice that never came.
@@ -149,6 +153,7 @@ func (f *refundFlow) advance(ctx workflow.Context) error {
 	callCtx, cancel := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           ChannelQueue(f.in.Channel),
 		StartToCloseTimeout: refundTimeout,
+		HeartbeatTimeout:    lostAfter,
 		// One attempt: what became of a call that did not come back is asked for.
 		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		Summary:     "call the channel, or ask it",

@@ -17,7 +17,7 @@ func TestStoredHistoriesReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 13)
+	require.GreaterOrEqual(t, len(files), 28)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()

@@ -24,6 +24,7 @@ func book(ctx workflow.Context, eventID int64) (Applied, error) {
 		call := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			TaskQueue:           ChannelQueue(applied.Ask),
 			StartToCloseTimeout: channelTimeout,
+			HeartbeatTimeout:    lostAfter,
 			RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Minute},
 			Summary:             fmt.Sprintf("ask about event %d", eventID),
 		})

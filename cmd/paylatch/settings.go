@@ -201,6 +201,7 @@ func newHouse(engineDB *pgxpool.Pool, c houseConfig) (*house, error) {
 		}),
 		refunds: refund.New(refund.Config{
 			Pool: engineDB, Accounts: accounts, Entry: entry, Driver: starter, Shares: shares, PublicURL: c.publicURL, Log: c.log,
+			RedriveAfter: c.plan.Received,
 		}),
 		shares:    shares,
 		transfers: transfer.NewService(engineDB, c.box, starter, c.log, nil).RedriveAfter(c.plan.Received),

@@ -22,7 +22,8 @@ func (s *Service) AskAbout(ctx context.Context, eventID int64) (events []int64, 
 	if err != nil {
 		return nil, err
 	}
-	if ev.State == payment.Received && ev.AskedAt == nil {
+	// Asked again, it gives the same events again: whoever asked before may have died before it could book them.
+	if ev.State == payment.Received {
 		if events, err = s.askAbout(ctx, ev); err != nil {
 			return nil, fmt.Errorf("ask about event %d: %w", eventID, err)
 		}

@@ -115,7 +115,7 @@ func (m *Matter) adopted(ctx context.Context, tx pgx.Tx, ev payment.Event, money
 	}
 	for _, taken := range []bool{false, true} {
 		n.number = adoptedNumber(ev, taken)
-		r, err := insert(ctx, tx, n, asks, m.now())
+		r, err := insert(ctx, tx, n, asks, m.now(), restartAfter)
 		if !errors.Is(err, errTaken) {
 			return r, err
 		}

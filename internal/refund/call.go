@@ -48,7 +48,7 @@ func (s *Service) Advance(ctx context.Context, refundID int64, next time.Duratio
 		return Progress{State: r.State, Asks: r.Asks}, err
 	}
 	// The call itself may take a while, and so may the queue.
-	if _, err := s.pool.Exec(ctx, "UPDATE refunds SET next_drive_at = $2 WHERE id = $1 AND state IN ('PENDING', 'UNKNOWN')", r.ID, s.now().Add(next+2*restartAfter)); err != nil {
+	if _, err := s.pool.Exec(ctx, "UPDATE refunds SET next_drive_at = $2 WHERE id = $1 AND state IN ('PENDING', 'UNKNOWN')", r.ID, s.now().Add(next+2*s.restart)); err != nil {
 		return Progress{}, fmt.Errorf("put off the re-drive of refund %s: %w", r.OutRefundNo, err)
 	}
 	acct, a, err := s.acquirer(ctx, r)

@@ -192,13 +192,13 @@ func (s *Service) insert(ctx context.Context, tx pgx.Tx, n newRefund) (Refund, e
 	if err != nil {
 		return Refund{}, err
 	}
-	return insert(ctx, tx, n, asks, s.now())
+	return insert(ctx, tx, n, asks, s.now(), s.restart)
 }
 
-func insert(ctx context.Context, tx pgx.Tx, n newRefund, asks bool, now time.Time) (Refund, error) {
+func insert(ctx context.Context, tx pgx.Tx, n newRefund, asks bool, now time.Time, restart time.Duration) (Refund, error) {
 	var drive *time.Time
 	if asks {
-		at := now.Add(restartAfter)
+		at := now.Add(restart)
 		drive = &at
 	}
 	var id int64

@@ -58,7 +58,7 @@ func (s *Service) Redrive(ctx context.Context) (moved int, err error) {
 
 func (s *Service) startDue(ctx context.Context) (int, error) {
 	now := s.now()
-	rows, err := s.pool.Query(ctx, claimSQL, now, now.Add(restartAfter), redriveBatch)
+	rows, err := s.pool.Query(ctx, claimSQL, now, now.Add(s.restart), redriveBatch)
 	if err != nil {
 		return 0, fmt.Errorf("claim overdue refunds: %w", err)
 	}

@@ -1,6 +1,7 @@
 package refund
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ type Service struct {
 	publicURL string
 	log       *zap.Logger
 	now       func() time.Time
+	restart   time.Duration
 }
 
 // Config is what a [Service] stands on. Entry must know the refunds' [Matter].
@@ -63,6 +65,8 @@ type Config struct {
 	PublicURL string
 	Log       *zap.Logger
 	Now       func() time.Time // the clock of deadlines; nil is the real one
+	// RedriveAfter is how long after it should have moved a refund's flow is started again; 0 is 60 s.
+	RedriveAfter time.Duration
 }
 
 // New makes a service.
@@ -70,7 +74,7 @@ func New(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Service{c.Pool, c.Accounts, c.Entry, c.Driver, c.Shares, c.PublicURL, c.Log, c.Now}
+	return &Service{c.Pool, c.Accounts, c.Entry, c.Driver, c.Shares, c.PublicURL, c.Log, c.Now, cmp.Or(c.RedriveAfter, restartAfter)}
 }
 
 // Get reads a refund of a tenant. Error: [ErrNotFound].
@@ -127,7 +131,7 @@ func (s *Service) Retry(ctx context.Context, tenantID, outRefundNo string) (Refu
 }
 
 // startTimeout bounds the hand-over of one refund to the engine; a refund that it did not take comes again after retryAfter,
-// one whose flow should have moved it by now after restartAfter.
+// one whose flow should have moved it by now after restartAfter, unless the configuration says otherwise.
 const (
 	startTimeout = 500 * time.Millisecond
 	retryAfter   = 5 * time.Second
