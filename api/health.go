@@ -15,7 +15,7 @@ import (
 
 // whyNot tells what an operator can change; anything else may name hosts and users, and goes to the log.
 func (s *server) whyNot(part string, err error) string {
-	if errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) {
+	if errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) || errors.Is(err, database.ErrNotIsolated) {
 		return err.Error()
 	}
 	s.log.Warn("not ready", zap.String("part", part), zap.Error(err))

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/idempotency"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/money"
 )
@@ -43,6 +44,8 @@ type journalResult struct {
 	Code   string `json:"code,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
+
+const unknownState = "UNKNOWN"
 
 // postJournals books many journals, each for itself: its own key, its own outcome.
 func (s *server) postJournals(c *gin.Context) {
@@ -79,6 +82,9 @@ func (s *server) postJournals(c *gin.Context) {
 			posted.Err = s.requireSame(c.Request.Context(), posted.JournalID, journals[k])
 		}
 		results[at[k]].fill(posted)
+		if results[at[k]].State == unknownState {
+			unfinished(c)
+		}
 	}
 	c.JSON(http.StatusOK, gin.H{"items": results})
 }
@@ -108,8 +114,8 @@ func (r *journalResult) fill(p ledger.Posted) {
 	case p.Err != nil:
 		refused := problemOf(p.Err)
 		r.State, r.Code, r.Detail = "REFUSED", refused.Code, refused.Detail
-		if refused.Status >= 500 {
-			r.State = "UNKNOWN" // the answer to a commit may have been lost
+		if refused.Status >= 500 || errors.Is(p.Err, idempotency.ErrInProgress) {
+			r.State = unknownState // the answer to a commit may have been lost, or who took the request over posts it
 		}
 	case p.New:
 		r.State = "POSTED"

@@ -437,3 +437,58 @@ func simulatedAlipay(t *testing.T, f *face) string {
 	require.NoError(t, f.Accounts.Add(t.Context(), f.Tenant, alipay.Name, f.Tenant, s.Config(gateway.URL)))
 	return gateway.URL
 }
+
+func TestAJournalWhoseFateIsUnknownIsNotTheLastWord(t *testing.T) {
+	t.Parallel()
+	for name, list := range map[string]string{
+		"one":  journals(journal("j", "a", "b", 5)),
+		"many": journals(journal("j", "a", "b", 5), journal("j2", "funding", "b", 5)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFace(t)
+			f.account(t, "a", 500)
+			f.account(t, "b", 0)
+			before := f.Journals(t)
+			_, err := f.Owner.Exec(t.Context(), "ALTER TABLE journals RENAME TO elsewhere")
+			require.NoError(t, err)
+			first := f.post(t, "k", "/v1/journals", list).is(t, 200)
+			require.Contains(t, first.items(t, "state"), "UNKNOWN")
+			_, err = f.Owner.Exec(t.Context(), "ALTER TABLE elsewhere RENAME TO journals")
+			require.NoError(t, err)
+			require.Equal(t, before, f.Journals(t))
+
+			// The key still names this request alone.
+			f.post(t, "k", "/v1/journals", journals(journal("j3", "a", "b", 5))).problem(t, 422, "idempotency_key_reused")
+			again := f.post(t, "k", "/v1/journals", list).is(t, 200)
+			require.Empty(t, again.Header.Get("Idempotency-Replayed"))
+			require.NotContains(t, again.items(t, "state"), "UNKNOWN")
+			require.Contains(t, again.items(t, "state"), "POSTED")
+			f.post(t, "k", "/v1/journals", list).replayed(t, again)
+			f.RequireInvariants(t)
+		})
+	}
+}
+
+func TestAJournalOfARequestThatWasTakenOverIsNotRefused(t *testing.T) {
+	t.Parallel()
+	f := newFace(t)
+	f.account(t, "a", 500)
+	f.account(t, "b", 0)
+	before := f.Journals(t)
+	release := f.hold(t, "journals")
+	answers := make(chan reply, 1)
+	go func() {
+		response, err := http.DefaultClient.Do(f.keyed(t, "k", "/v1/journals", journals(journal("j", "a", "b", 5))))
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- readReply(t, response)
+	}()
+	require.Eventually(t, func() bool { return f.Count(t, "SELECT count(*) FROM idempotency_keys WHERE status IS NULL") == 1 }, 20*time.Second, 5*time.Millisecond)
+	_, err := f.Owner.Exec(t.Context(), "UPDATE idempotency_keys SET token = decode(repeat('00', 16), 'hex') WHERE status IS NULL")
+	require.NoError(t, err)
+	release()
+	require.Equal(t, []any{"UNKNOWN"}, (<-answers).items(t, "state"), "who took the request over posts it")
+	require.Equal(t, before, f.Journals(t))
+}

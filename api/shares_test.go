@@ -140,6 +140,9 @@ func TestASharingUnderWayIsAskedAboutNow(t *testing.T) {
 	f.driver.TakeShares()
 	require.Equal(t, "PENDING", f.call(t, "POST", "/v1/shares/s/retry", "").is(t, 200).fields(t)["state"])
 	require.Len(t, f.driver.TakeShares(), 1)
+	require.Equal(t, 1, f.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'share_retried' AND target = 'sharing s' AND actor = $1", f.APIKey[:10]))
+	f.call(t, "POST", "/v1/shares/none/retry", "").is(t, 404)
+	require.Equal(t, 1, f.Count(t, "SELECT count(*) FROM audit_log WHERE action = 'share_retried'"))
 }
 
 func TestWhatReceiversOweAfterARefund(t *testing.T) {

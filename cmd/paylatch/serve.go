@@ -68,7 +68,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer h.close()
-	if err := h.refuseUnsafe(ctx); err != nil {
+	if err := h.refuseUnsafe(ctx, apiDB); err != nil {
 		return err
 	}
 	var watching sync.WaitGroup
@@ -81,17 +81,20 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	})
 }
 
-// refuseUnsafe ends a start on a database that would acknowledge what it could lose, or with a master key that opens no
-// channel account. A database that is away is no reason: the readiness probe tells, and callbacks are answered 5xx until it
+// refuseUnsafe ends a start on a database that would acknowledge what it could lose, with a master key that opens no channel
+// account, or with a login of the API that would see all tenants. A database that is away is no reason: the readiness probe tells, and callbacks are answered 5xx until it
 // is back.
-func (h *house) refuseUnsafe(ctx context.Context) error {
+func (h *house) refuseUnsafe(ctx context.Context, apiDB *pgxpool.Pool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	err := database.Ready(ctx, h.engine)
 	if err == nil {
 		err = h.accounts.CheckKey(ctx)
 	}
-	if errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) || errors.Is(err, sealed.ErrSealed) {
+	if err == nil {
+		err = database.Isolated(ctx, apiDB)
+	}
+	if errors.Is(err, database.ErrNotDurable) || errors.Is(err, database.ErrOldSchema) || errors.Is(err, sealed.ErrSealed) || errors.Is(err, database.ErrNotIsolated) {
 		return err
 	}
 	if err != nil {
@@ -137,7 +140,7 @@ func (h *house) handler(apiDB *pgxpool.Pool, temporalUI string, callers callerFl
 		IdempotencyTTL: callers.IdempotencyTTL,
 		Answers:        h.answers(),
 		DatabaseReady: func(ctx context.Context) error {
-			return errors.Join(database.Ready(ctx, h.engine), pingAPI(ctx, apiDB))
+			return errors.Join(database.Ready(ctx, h.engine), isolated(ctx, apiDB))
 		},
 		EngineReady: func(ctx context.Context) error { return engine.Healthy(ctx, h.temporal) },
 		WorkflowURL: func(id string) string { return engine.WorkflowURL(temporalUI, h.namespace, id) },
@@ -153,9 +156,9 @@ func (h *house) answers() cache.Cache {
 	return h.redis
 }
 
-func pingAPI(ctx context.Context, db *pgxpool.Pool) error {
-	if err := db.Ping(ctx); err != nil {
-		return fmt.Errorf("connect as the role of the API: %w", err)
+func isolated(ctx context.Context, apiDB *pgxpool.Pool) error {
+	if err := database.Isolated(ctx, apiDB); err != nil {
+		return fmt.Errorf("the role of the API: %w", err)
 	}
 	return nil
 }

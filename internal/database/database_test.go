@@ -58,6 +58,42 @@ func TestAnOldSchemaIsNamed(t *testing.T) {
 	require.ErrorIs(t, database.Ready(t.Context(), db.Engine), database.ErrOldSchema)
 }
 
+func TestAPoolThatSeesAllTenantsIsNotTheAPIs(t *testing.T) {
+	t.Parallel()
+	db := testhouse.NewDatabase(t)
+	require.NoError(t, database.Isolated(t.Context(), db.API))
+	require.ErrorIs(t, database.Isolated(t.Context(), db.Engine), database.ErrNotIsolated)
+	require.ErrorIs(t, database.Isolated(t.Context(), db.Owner), database.ErrNotIsolated, "an owner is not isolated, nor is a superuser")
+	tx, err := db.Owner.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	// A login that was given both roles has the rights of both.
+	_, err = tx.Exec(t.Context(), "CREATE ROLE both_roles_of_a_test NOLOGIN INHERIT IN ROLE paylatch_api, paylatch_engine")
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SET LOCAL ROLE both_roles_of_a_test")
+	require.NoError(t, err)
+	require.ErrorIs(t, database.Isolated(t.Context(), tx), database.ErrNotIsolated)
+}
+
+func TestEveryTableOfATenantIsIsolated(t *testing.T) {
+	t.Parallel()
+	db := testhouse.NewDatabase(t)
+	rows, err := db.Owner.Query(t.Context(), `
+SELECT c.relname FROM pg_class c
+ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
+   AND has_any_column_privilege('paylatch_api', c.oid, 'SELECT, INSERT, UPDATE')
+   AND c.relname <> 'goose_db_version'
+   AND NOT (c.relrowsecurity AND EXISTS (
+       SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polroles = ARRAY['paylatch_api'::regrole::oid]
+          AND pg_get_expr(p.polqual, c.oid) = '(tenant_id = current_tenant())' AND pg_get_expr(p.polwithcheck, c.oid) = '(tenant_id = current_tenant())'))`)
+	require.NoError(t, err)
+	open, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Empty(t, open)
+	require.Greater(t, db.Count(t, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"), 15)
+	require.Zero(t, db.Count(t, "SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef"), "no function lends its owner's rights")
+}
+
 func TestASessionWorksAsItsRole(t *testing.T) {
 	t.Parallel()
 	db := testhouse.NewDatabase(t)

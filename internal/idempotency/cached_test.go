@@ -95,6 +95,33 @@ func TestAnAnswerThatIsNotCommittedIsNotRemembered(t *testing.T) {
 	require.Equal(t, answered, h.answer(t, k, request))
 }
 
+func TestAnAnswerThatACacheKeepsTooLongIsNone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.Store = idempotency.NewStore(h.API, time.Hour, &hoarder{Cache: cache.NewMemory(100)})
+	k := key
+	k.Life = "1"
+	require.NoError(t, h.claim(t, k, request).Finish(t.Context(), answered))
+	_, err := h.Owner.Exec(t.Context(), "UPDATE idempotency_keys SET expires_at = now() + interval '1 second'")
+	require.NoError(t, err)
+	k.Life = "2" // what is told now has a second to live
+	require.Equal(t, answered, h.answer(t, k, request))
+	_, err = h.Owner.Exec(t.Context(), "DELETE FROM idempotency_keys")
+	require.NoError(t, err)
+	// The key is free, for another request too.
+	require.Eventually(t, func() bool {
+		claim, _, err := h.Begin(t.Context(), k, another, 0)
+		return err == nil && claim != nil
+	}, 20*time.Second, 20*time.Millisecond)
+}
+
+// hoarder forgets nothing: an old snapshot, or somebody who puts back what was there.
+type hoarder struct{ cache.Cache }
+
+func (h *hoarder) Put(ctx context.Context, key cache.Key, value []byte, _ time.Duration) {
+	h.Cache.Put(ctx, key, value, 24*time.Hour)
+}
+
 func TestGarbageInTheCacheIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -64,7 +64,7 @@ func (c *Claim) Finish(ctx context.Context, a Answer) error {
 		return fmt.Errorf("keep the answer: %w", err)
 	}
 	if kept {
-		c.store.remember(ctx, c.key, keptAnswer{c.fingerprint, a}, c.store.ttl-time.Since(c.begun))
+		c.store.remember(ctx, c.key, c.fingerprint, a, c.store.ttl-time.Since(c.begun))
 	}
 	return nil
 }

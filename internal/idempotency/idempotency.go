@@ -200,7 +200,7 @@ func (s *Store) try(ctx context.Context, claim *Claim) (result, *Answer, error) 
 		return reused, nil, nil
 	case r.Status != nil:
 		answer := Answer{*r.Status, r.ContentType, r.Location, r.Body}
-		s.remember(ctx, k, keptAnswer{fingerprint, answer}, r.Left)
+		s.remember(ctx, k, fingerprint, answer, r.Left)
 		return replayed, &answer, nil
 	case !r.Lapsed:
 		return inProgress, nil, nil

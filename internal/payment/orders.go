@@ -102,7 +102,7 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 
 // insert makes the order; created is false when somebody made the same one at this moment.
 func (o *Orders) insert(ctx context.Context, tx pgx.Tx, tenantID string, r Request, fingerprint []byte, now, expires time.Time, items []byte) (created bool, err error) {
-	account, err := chosenAccount(ctx, tx, r)
+	account, err := chosenAccount(ctx, tx, tenantID, r)
 	if err != nil {
 		return false, err
 	}
@@ -141,11 +141,11 @@ var (
 	ErrAmbiguousAccount = errors.New("the channel has several accounts: name one")
 )
 
-func chosenAccount(ctx context.Context, tx pgx.Tx, r Request) (*int64, error) {
+func chosenAccount(ctx context.Context, tx pgx.Tx, tenantID string, r Request) (*int64, error) {
 	if r.Channel == "" {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, "SELECT id FROM channel_accounts WHERE channel = $1 AND ($2 = '' OR account = $2) LIMIT 2", r.Channel, r.Account)
+	rows, err := tx.Query(ctx, "SELECT id FROM channel_accounts WHERE tenant_id = $1 AND channel = $2 AND ($3 = '' OR account = $3) LIMIT 2", tenantID, r.Channel, r.Account)
 	if err != nil {
 		return nil, fmt.Errorf("look up the channel account: %w", err)
 	}
