@@ -62,6 +62,10 @@ func New(baseURL, apiKey string, options ...Option) (*Client, error) {
 	for _, o := range options {
 		o(c)
 	}
+	// The API redirects nobody. Followed, a POST may become a GET, whose answer is not the request's.
+	still := *c.http
+	still.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &still
 	return c, nil
 }
 

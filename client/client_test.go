@@ -376,3 +376,33 @@ func TestAClientNeedsAnAddressAndAKey(t *testing.T) {
 	_, err = client.New("https://pay.example.com/paylatch/", "plk_x")
 	require.NoError(t, err)
 }
+
+func TestARedirectIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	// As a proxy that sends everybody to https does: followed, a POST would become a GET, and a list the payment that was made.
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			var elsewhere sync.Map
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/elsewhere" {
+					elsewhere.Store(r.Method, true)
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = w.Write([]byte(`{"items":[]}`))
+					return
+				}
+				http.Redirect(w, r, "/elsewhere", status)
+			}))
+			t.Cleanup(srv.Close)
+			for _, options := range [][]client.Option{nil, {client.HTTPClient(&http.Client{})}} {
+				c, err := client.New(srv.URL, "plk_x", options...)
+				require.NoError(t, err)
+				_, err = c.CreatePayment(t.Context(), client.PaymentRequest{OutTradeNo: "o", Amount: 1, Currency: "CNY"})
+				var refused *client.Error
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, status, refused.Status)
+			}
+			elsewhere.Range(func(method, _ any) bool { t.Errorf("%v was sent elsewhere", method); return true })
+		})
+	}
+}
