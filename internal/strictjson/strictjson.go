@@ -48,52 +48,30 @@ func Check(data []byte) error {
 	if err := checkSurrogates(data); err != nil {
 		return err
 	}
+	if !json.Valid(data) {
+		return malformed(data)
+	}
+	return checkKeys(data)
+}
+
+// malformed says what keeps data from being one value.
+func malformed(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := checkValue(dec, 0); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	var value json.RawMessage
+	err := dec.Decode(&value)
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
 		return fmt.Errorf("%w: more than one value", ErrMalformed)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: it ends too early", ErrMalformed)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w: at byte %d", ErrMalformed, syntax.Offset)
 	}
-	return nil
+	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
-func checkValue(dec *json.Decoder, depth int) error {
-	token, err := next(dec)
-	if err != nil {
-		return err
-	}
-	open, isDelim := token.(json.Delim)
-	if !isDelim {
-		return nil
-	}
-	if depth == MaxDepth {
-		return fmt.Errorf("%w: nested more than %d deep", ErrMalformed, MaxDepth)
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		if open == '{' {
-			key, err := next(dec)
-			if err != nil {
-				return err
-			}
-			folded := fold(key.(string))
-			if seen[folded] {
-				return fmt.Errorf("%w: a key stands twice in one object", ErrMalformed)
-			}
-			seen[folded] = true
-		}
-		if err := checkValue(dec, depth+1); err != nil {
-			return err
-		}
-	}
-	_, err = next(dec) // the closing delimiter
-	return err
-}
-
-// fold gives one text to all keys that encoding/json takes for the same field: it matches names whatever their case, by
-// Unicode's simple folding, where "ſ" is an "s".
+// fold gives one text to all keys that are one by Unicode's simple folding.
 func fold(key string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -104,24 +82,12 @@ func fold(key string) string {
 	}, key)
 }
 
-func next(dec *json.Decoder) (json.Token, error) {
-	token, err := dec.Token()
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: it ends too early", ErrMalformed)
-	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return nil, fmt.Errorf("%w: at byte %d", ErrMalformed, syntax.Offset)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	return token, nil
-}
-
 // checkSurrogates refuses \uD800 to \uDFFF outside a pair: encoding/json would make one replacement character of all
 // of them, and two different identifiers the same.
 func checkSurrogates(data []byte) error {
+	if bytes.IndexByte(data, '\\') < 0 {
+		return nil
+	}
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
 			continue
