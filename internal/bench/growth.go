@@ -19,7 +19,7 @@ const smallLedger = 10_000
 // server, and both rest first: what a load leaves behind (dirty pages, dead rows, missing statistics) a ledger that grew over
 // months does not have.
 func Growth(ctx context.Context, small, grown LedgerConfig, entries int) (*Report, error) {
-	report := &Report{}
+	report := &Report{Benchmark: "growth"}
 	phases := make([]*phase, 2)
 	for i, c := range []LedgerConfig{small, grown} {
 		want := []int{smallLedger, entries}[i]
@@ -40,11 +40,11 @@ func Growth(ctx context.Context, small, grown LedgerConfig, entries int) (*Repor
 			return nil, err
 		}
 	}
-	results, err := alternate(ctx, small.Length, phases...)
+	results, err := alternate(ctx, small.Length, small.Display, phases...)
 	if err != nil {
 		return nil, err
 	}
-	few, many := report.add(results[0], small.Progress), report.add(results[1], small.Progress)
+	few, many := report.add(results[0], small.Display), report.add(results[1], small.Display)
 	report.ratio(fmt.Sprintf("%d entries ÷ %d", entries, smallLedger), many, few, 0.9)
 	return report, nil
 }
@@ -69,7 +69,7 @@ func (c LedgerConfig) grow(ctx context.Context, entries int) error {
 		}
 		have += 2 * growStep
 		if n%200 == 0 {
-			fmt.Fprintf(c.Progress, "  growing: %d of %d entries after %s\n", have, entries, time.Since(begin).Round(time.Second))
+			fmt.Fprintf(c.Display, "  growing: %d of %d entries after %s\n", have, entries, time.Since(begin).Round(time.Second))
 		}
 	}
 	return nil
@@ -85,7 +85,7 @@ func (c LedgerConfig) rest(ctx context.Context) error {
 	if err == nil {
 		var denied *pgconn.PgError
 		if _, err = conn.Exec(ctx, "CHECKPOINT"); errors.As(err, &denied) && denied.Code == "42501" {
-			fmt.Fprintln(c.Progress, "  this role may not ask for a checkpoint: pages may still be written back while it is measured")
+			fmt.Fprintln(c.Display, "  this role may not ask for a checkpoint: pages may still be written back while it is measured")
 			err = nil
 		}
 	}

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +26,8 @@ type LedgerConfig struct {
 	// Length of one phase.
 	Length time.Duration
 	// Callers at once.
-	Callers  int
-	Progress io.Writer
+	Callers int
+	Display *Display
 }
 
 const (
@@ -51,7 +50,7 @@ func credit(run string, n int64, hot bool) ledger.Journal {
 
 // Ledger measures postings: one per transaction, gathered, and in batches, spread over a thousand accounts and on one.
 func Ledger(ctx context.Context, c LedgerConfig) (*Report, error) {
-	report := &Report{}
+	report := &Report{Benchmark: "ledger"}
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
@@ -86,15 +85,15 @@ func Ledger(ctx context.Context, c LedgerConfig) (*Report, error) {
 		{name: "gathered, spread", callers: c.Callers, do: gathered(false, "gs")},
 		{name: "gathered, one hot account", callers: c.Callers, do: gathered(true, "gh")},
 		{name: "batches of 50", callers: 2, do: c.batches("b")},
-		{name: "batches of 50, bare multi-row loop", callers: 2, do: c.bareBatches("m")},
+		{name: "batches of 50, bare multi-row loop", floor: true, callers: 2, do: c.bareBatches("m")},
 		{name: "a lone caller, one per transaction", callers: 1, do: single(false, "l")},
 		{name: "a lone caller, gathered", callers: 1, do: gathered(false, "lg")},
 	} {
-		result, err := measure(ctx, c.Length, p)
+		result, err := measure(ctx, c.Length, c.Display, p)
 		if err != nil {
 			return nil, err
 		}
-		results[p.name] = report.add(result, c.Progress)
+		results[p.name] = report.add(result, c.Display)
 	}
 	floor, err := c.pgbench(ctx, report)
 	if err != nil {
@@ -156,7 +155,7 @@ func (c LedgerConfig) pgbench(ctx context.Context, report *Report) (Result, erro
 	if err != nil {
 		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")
 		if len(found) == 0 {
-			fmt.Fprintln(c.Progress, "  pgbench is not installed: the floor is the plain loop")
+			fmt.Fprintln(c.Display, "  pgbench is not installed: the floor is the plain loop")
 			return Result{}, nil
 		}
 		path = found[len(found)-1]
@@ -185,7 +184,7 @@ func (c LedgerConfig) pgbench(ctx context.Context, report *Report) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	return report.add(Result{Name: "pgbench, the same SQL, spread", PerSecond: rate}, c.Progress), nil
+	return report.add(Result{Name: "pgbench, the same SQL, spread", Floor: true, PerSecond: rate}, c.Display), nil
 }
 
 func pgbenchScript() string {

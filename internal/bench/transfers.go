@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -35,7 +34,7 @@ type TransfersConfig struct {
 	Worker, Other client.Client
 	Length        time.Duration
 	Callers       int
-	Progress      io.Writer
+	Display       *Display
 }
 
 const (
@@ -80,14 +79,14 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 	if err := c.seed(ctx, service); err != nil {
 		return nil, err
 	}
-	report := &Report{}
+	report := &Report{Benchmark: "transfers"}
 	for _, mode := range []struct {
 		name   string
 		client client.Client
 	}{{"in one process", c.Worker}, {"apart", c.Other}} {
 		starter := start.New(mode.client)
 		service := transfer.NewService(c.Pool, box, patient{starter}, log, nil)
-		results, err := alternate(ctx, c.Length, &phase{name: "a flow of two empty steps, " + mode.name, callers: c.Callers, do: func(ctx context.Context, n int64) (int, error) {
+		results, err := alternate(ctx, c.Length, c.Display, &phase{name: "a flow of two empty steps, " + mode.name, floor: true, callers: c.Callers, do: func(ctx context.Context, n int64) (int, error) {
 			run, err := mode.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 				ID: fmt.Sprintf("floor/%s/%d", mode.name, n), TaskQueue: workflows.PaymentsQueue, EnableEagerStart: true,
 				WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
@@ -106,18 +105,18 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		floor, tcc := report.add(results[0], c.Progress), report.add(results[1], c.Progress)
+		floor, tcc := report.add(results[0], c.Display), report.add(results[1], c.Display)
 		report.ratio("a transfer (TCC) ÷ a flow of two empty steps, "+mode.name, tcc, floor, 0.8)
 	}
 	direct := transfer.NewService(c.Pool, box, nil, log, nil)
-	result, err := measure(ctx, c.Length, &phase{name: "a transfer (direct)", callers: c.Callers, do: func(ctx context.Context, n int64) (int, error) {
+	result, err := measure(ctx, c.Length, c.Display, &phase{name: "a transfer (direct)", callers: c.Callers, do: func(ctx context.Context, n int64) (int, error) {
 		_, _, err := direct.Create(ctx, between("d", n, transfer.Direct))
 		return 1, err
 	}})
 	if err != nil {
 		return nil, err
 	}
-	report.add(result, c.Progress)
+	report.add(result, c.Display)
 	return report, nil
 }
 
