@@ -342,6 +342,12 @@ func (c *devCommand) present(ctx context.Context, out io.Writer, info devInfo) (
 			}
 			return fmt.Errorf("the demo failed: %w", err)
 		}
+		if err := playFlows(demo, out, info); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("the demo's sharing and refund failed: %w", err)
+		}
 	}
 	fmt.Fprintf(out, "  API            %s\n", info.HTTP)
 	fmt.Fprintf(out, "  console        %s (asks for the API key)\n", info.Console)
