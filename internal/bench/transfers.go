@@ -80,6 +80,12 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 		return nil, err
 	}
 	report := &Report{Benchmark: "transfers"}
+	// Before a client's calls go at once it has learned what the server can do.
+	for _, engine := range []client.Client{c.Worker, c.Other} {
+		if _, err := engine.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+			return nil, fmt.Errorf("connect to the engine: %w", err)
+		}
+	}
 	for _, mode := range []struct {
 		name   string
 		client client.Client

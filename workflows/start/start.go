@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -19,10 +21,41 @@ import (
 )
 
 // Starter implements [payment.Driver] on a Temporal client.
-type Starter struct{ client client.Client }
+type Starter struct {
+	client client.Client
+
+	mu    sync.Mutex
+	ready atomic.Bool
+}
 
 // New makes a starter.
-func New(c client.Client) *Starter { return &Starter{c} }
+func New(c client.Client) *Starter { return &Starter{client: c} }
+
+// eager starts a flow whose first task may come with the answer. Before the first one the client learns, alone, what its server
+// can do: the SDK reads that without a lock when it starts a flow eagerly, while another call may still be writing it.
+func (s *Starter) eager(ctx context.Context, options client.StartWorkflowOptions, workflow string, input any) (client.WorkflowRun, error) {
+	if err := s.learn(ctx); err != nil {
+		return nil, err
+	}
+	options.EnableEagerStart = true
+	return s.client.ExecuteWorkflow(ctx, options, workflow, input)
+}
+
+func (s *Starter) learn(ctx context.Context) error {
+	if s.ready.Load() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready.Load() {
+		return nil
+	}
+	if _, err := s.client.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return fmt.Errorf("learn what the engine can do: %w", err)
+	}
+	s.ready.Store(true)
+	return nil
+}
 
 // Deliver wakes the order's flow, or starts the event's own once the order's has ended. That a flow of this id has run
 // before is an answer, not an error: the database decides what is still to be done.
@@ -48,11 +81,10 @@ func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
 func (s *Starter) wake(ctx context.Context, d payment.Delivery) (delivered bool, err error) {
 	options := s.options(d, workflows.PaymentID(d.TenantID, d.OutTradeNo))
 	options.StaticSummary = "Payment " + d.OutTradeNo + amountText(d)
-	options.EnableEagerStart = true
 	// A flow that runs has another event: it must be told of this one.
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
-	_, err = s.client.ExecuteWorkflow(ctx, options, workflows.PaymentWorkflow,
+	_, err = s.eager(ctx, options, workflows.PaymentWorkflow,
 		workflows.PaymentInput{Tenant: d.TenantID, OutTradeNo: d.OutTradeNo, EventID: d.EventID})
 	if err == nil {
 		return true, nil
@@ -118,10 +150,9 @@ func (s *Starter) StartTransfer(ctx context.Context, t transfer.Transfer, resume
 		TaskQueue:                workflows.PaymentsQueue,
 		WorkflowIDReusePolicy:    reuse,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		EnableEagerStart:         true,
 		StaticSummary:            fmt.Sprintf("Transfer %d", t.ID),
 	}
-	flow, err := s.client.ExecuteWorkflow(ctx, options, workflows.TransferWorkflow, workflows.TransferInput{TransferID: t.ID})
+	flow, err := s.eager(ctx, options, workflows.TransferWorkflow, workflows.TransferInput{TransferID: t.ID})
 	if alreadyStarted(err) {
 		return "", nil
 	}
