@@ -229,6 +229,26 @@ func TestAFinishAtWeChatPay(t *testing.T) {
 	recordShare(t, h, c, "end", "share_finish")
 }
 
+func TestASharingThatFinishesAsItShares(t *testing.T) {
+	for name, s := range channels() {
+		t.Run(name, func(t *testing.T) {
+			h, c := newSale(t)
+			work(t, h, c)
+			sold(t, h, s, "order-0") // the channel's fees are the merchant's to pay
+			sold(t, h, s, "order-1")
+			hundred := int64(100)
+			_, _, err := h.Shares.Create(t.Context(), share.Request{
+				TenantID: h.Tenant, OutTradeNo: "order-1", OutOrderNo: "all", Receivers: []share.Receiver{{Account: s.a, Amount: &hundred}}, Finish: true,
+			})
+			require.NoError(t, err)
+			requireShare(t, h, "all", share.Succeeded)
+			requireParts(t, h, s, 100, 0)
+			// What is released to the merchant is no receiver's, and nobody has to look at it.
+			require.Zero(t, h.Count(t, "SELECT count(*) FROM channel_events WHERE state = 'PARKED'"))
+		})
+	}
+}
+
 func TestASharingThatIsRefusedAndTakenUpAgain(t *testing.T) {
 	h, c := newSale(t)
 	work(t, h, c)
