@@ -245,7 +245,7 @@ func (s *Service) giveBack(ctx context.Context, tx pgx.Tx, tenantID string, even
 	if err != nil {
 		return Refund{}, false, err
 	}
-	switch there, err := one(ctx, tx, "r.event_id = $1 AND r.origin = 'suspense' AND r.state <> 'FAILED'", eventID); {
+	switch there, err := one(ctx, tx, "r.event_id = $1 AND r.origin = 'suspense' AND r.state <> 'FAILED' ORDER BY r.id DESC LIMIT 1", eventID); {
 	case err == nil:
 		return there, false, nil
 	case !errors.Is(err, ErrNotFound):

@@ -182,3 +182,29 @@ func TestARefundOfMoneyInSuspenseThatWasMadeAtTheChannel(t *testing.T) {
 	require.Equal(t, "merchant 100 held 0, receivable -5; pending 0 refunded 0 NONE", s.stands(t, "o"))
 	s.RequireInvariants(t)
 }
+
+// The first refund is refused, the second one pays, and then the first one has paid after all: an event with two refunds.
+func TestMoneyInSuspenseThatWentBackTwice(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	event := s.second(t, "o", 100)
+	s.bank.reject = "NO"
+	first, _, err := s.Refunds.Return(t.Context(), s.Tenant, event, "paid twice", false)
+	require.NoError(t, err)
+	require.Equal(t, refund.Failed, s.advance(t, first.OutRefundNo))
+	s.bank.set(func(b *bank) { b.reject = "" })
+	second, _, err := s.Refunds.Return(t.Context(), s.Tenant, event, "paid twice", false)
+	require.NoError(t, err)
+	require.Equal(t, refund.Succeeded, s.advance(t, second.OutRefundNo))
+	paid := channel.Refund{OutRefundNo: first.OutRefundNo, TransactionID: "second-o", Amount: 100}
+	s.bank.set(func(b *bank) { b.refunds[first.OutRefundNo] = &banked{paid, channel.RefundSucceeded} })
+	s.tell(t, refundEvent(channel.RefundSuccess, first.OutRefundNo, "second-o", 100))
+	require.EqualValues(t, 100, s.get(t, first.OutRefundNo).Excess)
+	require.Zero(t, s.Balance(t, "suspense"))
+	require.Equal(t, -100, s.Balance(t, "receivable"))
+	there, created, err := s.Refunds.Return(t.Context(), s.Tenant, event, "paid twice", false)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, second.ID, there.ID)
+	s.RequireInvariants(t)
+}
