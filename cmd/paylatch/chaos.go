@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paylatch/paylatch/internal/chaos"
+	"github.com/paylatch/paylatch/internal/devstack"
 )
 
 type chaosCommand struct {
@@ -20,6 +21,7 @@ type chaosCommand struct {
 	Dir          string        `help:"Keep data and logs in this new directory, whatever comes out; without, one that goes when nothing was found." placeholder:"DIR"`
 	JSON         string        `help:"Write the report to this file." name:"json" placeholder:"FILE"`
 	Plan         bool          `help:"Print the plan of the seed and end."`
+	Open         string        `help:"Play nothing: start PostgreSQL and Temporal with its UI on the data that an earlier run left, until Ctrl-C." type:"existingdir" placeholder:"DIR"`
 }
 
 // Times after the load: as long as senders insist, and until nothing moves any more.
@@ -46,6 +48,9 @@ func (c *chaosCommand) Run(ctx context.Context) error {
 		}
 		return nil
 	}
+	if c.Open != "" {
+		return c.open(ctx)
+	}
 	dir, err := c.directory()
 	if err != nil {
 		return err
@@ -57,7 +62,7 @@ func (c *chaosCommand) Run(ctx context.Context) error {
 	repeat := fmt.Sprintf("paylatch chaos --for %s --seed %d --rate %g --redrive-after %s", c.For, seed, c.Rate, c.RedriveAfter)
 	fmt.Printf("%s\n\n", repeat)
 	outcome, err := chaos.Run(ctx, chaos.Options{
-		Seed: seed, Length: c.For, Rate: c.Rate, Dir: dir, Program: self, RedriveAfter: c.RedriveAfter,
+		Seed: seed, Length: c.For, Rate: c.Rate, Dir: dir, Keep: c.Dir != "", Program: self, RedriveAfter: c.RedriveAfter,
 		Drain: chaosDrain, Quiet: chaosQuiet, Progress: os.Stdout,
 	})
 	if outcome != nil {
@@ -72,7 +77,7 @@ func (c *chaosCommand) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "\nrepeat it:  %s\nlogs, record and data:  %s (paylatch dev --data %s --no-demo opens the data)\n", repeat, dir, dir)
+	fmt.Fprintf(os.Stderr, "\nrepeat it:  %s\nlogs, record and data:  %s (paylatch chaos --open %s)\n", repeat, dir, dir)
 	if err != nil {
 		return err
 	}
@@ -96,4 +101,29 @@ func (c *chaosCommand) directory() (string, error) {
 		return "", fmt.Errorf("make the directory: %w", err)
 	}
 	return dir, nil
+}
+
+// open lets people look at what a run left: nothing works on it.
+func (c *chaosCommand) open(ctx context.Context) (err error) {
+	postgres, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{Dir: filepath.Join(c.Open, "postgres"), Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, postgres.Stop()) }()
+	temporal, err := devstack.StartTemporal(ctx, devstack.TemporalOptions{Dir: filepath.Join(c.Open, "temporal"), Progress: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, temporal.Stop()) }()
+	info := devInfo{Temporal: temporal.Address(), TemporalUI: temporal.UIURL()}
+	if err := info.setDatabases(postgres.URL()); err != nil {
+		return err
+	}
+	settings := filepath.Join(c.Open, devInfoName)
+	if err := writeSecret(settings, toJSON(info)); err != nil {
+		return fmt.Errorf("write %s: %w", devInfoName, err)
+	}
+	fmt.Printf("database     owner_database_url in %s (paylatch verify --data %s)\nTemporal UI  %s\nCtrl-C stops both; the data stays.\n", settings, c.Open, info.TemporalUI)
+	<-ctx.Done()
+	return nil
 }

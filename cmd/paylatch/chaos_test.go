@@ -20,6 +20,7 @@ func TestChaosRefusesWhatItCannotPlay(t *testing.T) {
 		"--for is 10s to 24h":           {"--for", "1s"},
 		"--rate 0.1 to 100":             {"--rate", "0"},
 		"--redrive-after is 5s to 1m0s": {"--redrive-after", "1s"},
+		"no such file":                  {"--open", "/no/such/directory"},
 		"file exists":                   {"--dir", t.TempDir()},
 	} {
 		require.Contains(t, failure(t, append([]string{"chaos"}, args...)...), want)

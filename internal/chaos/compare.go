@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Fault classes of a finding.
@@ -227,8 +228,8 @@ func (c *comparison) balances() {
 func (c *comparison) balance(at accountName, has int64) {
 	want := c.expected[at]
 	class := Doubled
-	if (has < want) == (want >= 0) {
-		class = Lost // nearer to zero than it should be
+	if outside := at.code == bank || strings.HasPrefix(at.code, "channel:"); (has < want) != outside {
+		class = Lost // less has come in from outside than should have
 	}
 	if has != want {
 		c.find(class, "account %s %s of %s has %d, it should have %d: off by %d", at.code, at.currency, at.tenant, has, want, has-want)

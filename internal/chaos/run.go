@@ -21,6 +21,8 @@ type Options struct {
 	Rate   float64       // scenes per second
 	// Dir holds data and logs. It must exist, and the user that PostgreSQL runs as must be able to pass through it.
 	Dir string
+	// Keep says that data and record stay there whatever comes out.
+	Keep bool
 	// Program is paylatch itself, for the API and worker processes.
 	Program string
 	// RedriveAfter is the processes' own flag of that name.
@@ -32,7 +34,7 @@ type Options struct {
 
 const progressEvery = 10 * time.Second
 
-// recordName is the file in the directory that keeps the record of a run in which something was found.
+// recordName is the file in the directory that keeps the record.
 const recordName = "record.json"
 
 // Run plays the load and the plan, waits for quiet and compares. An error says that the run could not be played; what was
@@ -44,7 +46,7 @@ func Run(ctx context.Context, o Options) (outcome *Outcome, err error) {
 	tell("starting PostgreSQL, Temporal, %d APIs and %d workers in %s", API.instances(), Worker.instances(), o.Dir)
 	h, err := openHouse(ctx, o, record, tell)
 	defer func() {
-		keep := ctx.Err() == nil && (err != nil || !outcome.Passed())
+		keep := o.Keep || ctx.Err() == nil && (err != nil || !outcome.Passed())
 		err = errors.Join(err, h.close(keep))
 	}()
 	if err != nil {
@@ -83,7 +85,7 @@ func Run(ctx context.Context, o Options) (outcome *Outcome, err error) {
 	}
 	outcome.EndedByThemselves = h.endsByItself()
 	outcome.Took = time.Since(begin).Round(time.Second).String()
-	if !outcome.Passed() {
+	if o.Keep || !outcome.Passed() {
 		return outcome, os.WriteFile(filepath.Join(o.Dir, recordName), toJSON(record), 0o600)
 	}
 	return outcome, nil
