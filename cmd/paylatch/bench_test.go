@@ -67,7 +67,8 @@ func requireCallbacks(t *testing.T, b *bench.Report) {
 		}
 		require.InDelta(t, 0.85, ratioOf(t, b, "credited payments ÷ flows of one empty step"+mode).Goal, 0)
 		for _, name := range []string{
-			"history events per payment", "state transitions per payment", "workflow tasks per payment", "peak memory of the process",
+			"history events per payment", "state transitions per payment", "workflow tasks per payment", "processor time of the process per payment",
+			"peak memory of the process",
 		} {
 			f := figureOf(t, b, name+mode)
 			require.Positive(t, f.Value, f.Name)

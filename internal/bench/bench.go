@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,7 @@ type Result struct {
 	P95 float64 `json:"p95_ms"`
 	P99 float64 `json:"p99_ms"`
 
+	rates     []float64 // of the turns, as they came
 	latencies *Histogram
 	over      *Series
 }
@@ -80,10 +82,27 @@ func (r *Report) add(result Result, progress io.Writer) Result {
 	return result
 }
 
+// ratio compares two results. Of those that took turns it is the median of the turns' own: the two of one turn had the machine
+// in the same mood.
 func (r *Report) ratio(name string, of, to Result, goal float64) {
-	if to.PerSecond > 0 {
-		r.Ratios = append(r.Ratios, Ratio{name, of.PerSecond / to.PerSecond, goal})
+	if to.PerSecond == 0 {
+		return
 	}
+	value := of.PerSecond / to.PerSecond
+	if n := len(of.rates); n > 1 && n == len(to.rates) {
+		each := make([]float64, n)
+		for i := range each {
+			each[i] = of.rates[i] / to.rates[i]
+		}
+		value = median(each)
+	}
+	r.Ratios = append(r.Ratios, Ratio{name, value, goal})
+}
+
+// median of an odd number of values; it sorts them.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 func (r *Report) figure(f Figure) { r.Figures = append(r.Figures, f) }

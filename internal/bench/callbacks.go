@@ -96,7 +96,7 @@ func (m *callbacksMode) measure(ctx context.Context, report *Report) error {
 	if m.sender, err = newSender(base, m.Callers); err != nil {
 		return err
 	}
-	defer m.sender.close()
+	defer m.sender.reset()
 	run := fmt.Sprintf("%c%d", m.name[0], time.Now().UnixNano())
 	warm := min(m.N, max(100, 4*m.Callers))
 	orders, err := m.house.orders(ctx, run, warm+m.N)
@@ -150,6 +150,7 @@ func (m *callbacksMode) turn(ctx context.Context, floor, paid *tally, orders []c
 	if err != nil {
 		return fmt.Errorf("empty flows: %w", err)
 	}
+	m.sender.reset()
 	if err := m.house.sign(ctx, orders); err != nil {
 		return err
 	}

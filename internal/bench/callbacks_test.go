@@ -92,7 +92,7 @@ func TestTheLiveHeapDoesNotGrowWithTheCallbacks(t *testing.T) {
 	defer stop()
 	sender, err := newSender(base, 8)
 	require.NoError(t, err)
-	defer sender.close()
+	defer sender.reset()
 	orders, err := h.orders(t.Context(), "heap", 1)
 	require.NoError(t, err)
 

@@ -38,6 +38,7 @@ func (m *callbacksMode) costs(ctx context.Context, report *Report, floor, paid *
 	beside("round trips to the database per payment, when it is booked", float64(paid.books.roundTrips)/n, float64(floor.books.roundTrips)/n, "")
 	beside("write-ahead log per payment", float64(paid.spent.wal)/n, float64(floor.spent.wal)/n, "bytes")
 	beside("tables and indexes per payment", float64(paid.spent.size)/n, float64(floor.spent.size)/n, "bytes")
+	beside("processor time of the process per payment", milliseconds(paid.processor)/n, milliseconds(floor.processor)/n, "ms")
 	beside("peak memory of the process", paid.peak, floor.peak, "MiB")
 	return nil
 }

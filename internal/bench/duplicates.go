@@ -75,7 +75,7 @@ func Duplicates(ctx context.Context, c DuplicatesConfig) (*Report, error) {
 		if s.phase.sender, err = newSender(base, c.Callers); err != nil {
 			return nil, err
 		}
-		defer s.phase.sender.close()
+		defer s.phase.sender.reset()
 	}
 	if err := d.warm(ctx, report, verifies, reads, remembered, lookedUp); err != nil {
 		return nil, err
@@ -169,7 +169,10 @@ type served struct {
 func (d *duplicates) phase(name string) *served {
 	s := &served{}
 	s.name, s.callers = name, d.Callers
-	s.before = func(ctx context.Context) error { return d.house.sign(ctx, d.callbacks) }
+	s.before = func(ctx context.Context) error {
+		s.sender.reset()
+		return d.house.sign(ctx, d.callbacks)
+	}
 	s.do = func(_ context.Context, n int64) (int, error) {
 		return 1, s.sender.send(d.callbacks[int(n)%len(d.callbacks)].request)
 	}

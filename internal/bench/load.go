@@ -59,27 +59,38 @@ func newSender(base string, callers int) (*sender, error) {
 	}
 	s := &sender{u.Host, make(chan *connection, callers)}
 	for range callers {
-		conn, err := net.Dial("tcp", s.address)
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		s.idle <- &connection{conn, bufio.NewReader(conn)}
+		s.idle <- nil // connected when it is needed: the server does not wait long for a first request
 	}
 	return s, nil
 }
 
-// close is called when no request is under way.
-func (s *sender) close() {
-	for len(s.idle) > 0 {
-		_ = (<-s.idle).Close() // everything has been read
+// reset closes the connections, while no request is under way: the server would not keep them through a long pause.
+func (s *sender) reset() {
+	for range cap(s.idle) {
+		if conn := <-s.idle; conn != nil {
+			_ = conn.Close() // everything has been read
+		}
+		s.idle <- nil
 	}
 }
 
 // send wants a 2xx.
-func (s *sender) send(request []byte) error {
+func (s *sender) send(request []byte) (err error) {
 	conn := <-s.idle
-	defer func() { s.idle <- conn }()
+	defer func() {
+		if err != nil && conn != nil {
+			_ = conn.Close() // it is of no use any more
+			conn = nil
+		}
+		s.idle <- conn
+	}()
+	if conn == nil {
+		plain, err := net.Dial("tcp", s.address)
+		if err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
+		conn = &connection{plain, bufio.NewReader(plain)}
+	}
 	status, err := conn.roundTrip(request)
 	if err != nil {
 		return fmt.Errorf("send a callback: %w", err)

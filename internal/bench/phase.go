@@ -120,11 +120,11 @@ func (m *measured) take(ctx context.Context, p *phase, length time.Duration, dis
 func (m *measured) result(name string, floor bool) Result {
 	rates := slices.Sorted(slices.Values(m.rates))
 	r := Result{
-		Name: name, Floor: floor, Turns: rates, latencies: &m.latencies, over: &m.over,
+		Name: name, Floor: floor, Turns: rates, rates: m.rates, latencies: &m.latencies, over: &m.over,
 		P50: milliseconds(m.latencies.Quantile(0.5)), P95: milliseconds(m.latencies.Quantile(0.95)), P99: milliseconds(m.latencies.Quantile(0.99)),
 	}
 	if len(rates) > 0 {
-		r.PerSecond = rates[len(rates)/2]
+		r.PerSecond = median(rates)
 	}
 	return r
 }

@@ -11,6 +11,7 @@ type tally struct {
 	spent        usage
 	entry, books metered
 	peak         float64
+	processor    time.Duration
 	numbers      []string // of the flows
 }
 
@@ -35,6 +36,7 @@ func (t *tally) run(ctx context.Context, m *callbacksMode, what string, numbers 
 	}
 	entry, books := h.atEntry.read(), h.atBooks.read()
 	resetPeak()
+	processor := processorTime()
 	sent, acked := make([]time.Time, len(numbers)), make([]time.Time, len(numbers))
 	begin := time.Now()
 	err = each(ctx, len(numbers), m.Callers, func(ctx context.Context, i int) error {
@@ -49,6 +51,7 @@ func (t *tally) run(ctx context.Context, m *callbacksMode, what string, numbers 
 	if err := f.wait(ctx, patience); err != nil {
 		return err
 	}
+	t.processor += processorTime() - processor
 	t.peak = max(t.peak, peakMemory())
 	t.entry, t.books = t.entry.plus(h.atEntry.read().minus(entry)), t.books.plus(h.atBooks.read().minus(books))
 	after, err := h.usage(ctx)
