@@ -117,8 +117,8 @@ CREATE TABLE share_returns (
 );
 CREATE INDEX share_returns_by_leg ON share_returns (leg_id);
 CREATE INDEX share_returns_to_drive ON share_returns (next_drive_at) WHERE collecting;
--- A refund takes back of a leg once.
-CREATE UNIQUE INDEX share_return_of_refund_once ON share_returns (refund_id, leg_id) WHERE state <> 'VOID';
+-- A refund takes back of a leg once. One that failed and went out after all does so anew, next to what came back for it before.
+CREATE UNIQUE INDEX share_return_of_refund_once ON share_returns (refund_id, leg_id, attempt);
 
 -- Nothing that was paid becomes unpaid. A closed leg or a refused sharing that the channel reports as paid after all is booked
 -- as paid: the money is gone.

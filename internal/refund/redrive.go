@@ -66,13 +66,13 @@ func (s *Service) startDue(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim overdue refunds: %w", err)
 	}
-	started := 0
-	for _, r := range due {
-		if s.start(ctx, r, true) {
-			started++
+	for i, r := range due {
+		if !s.start(ctx, r, true) {
+			s.soon(ctx, due[i+1:]...) // the engine is away: the others were not tried, and wait no longer than this one
+			return i, nil
 		}
 	}
-	return started, nil
+	return len(due), nil
 }
 
 func (s *Service) alertDue(ctx context.Context) (int, error) {

@@ -789,6 +789,30 @@ func TestAnOperatorsRetryAndARefundWhoseFlowWasLost(t *testing.T) {
 	s.RequireInvariants(t)
 }
 
+// An engine that is away is asked once a round, or each round would wait for it as often as there are refunds.
+func TestAnAwayEngineIsAskedOnceARound(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.paid(t, "o", 100)
+	for i := range 3 {
+		s.begin(t, "o", fmt.Sprint("r", i), 10)
+	}
+	require.Len(t, s.driver.TakeRefunds(), 3)
+	s.Clock.Pass(time.Minute)
+	s.driver.Err = errors.New("the engine is away")
+	before := s.driver.TriedRefunds()
+	_, err := s.Refunds.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, s.driver.TriedRefunds()-before)
+	s.driver.Err = nil
+	s.Clock.Pass(5 * time.Second)
+	moved, err := s.Refunds.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, moved, "who was not tried waits no longer than who was")
+	require.Len(t, s.driver.TakeRefunds(), 3)
+	s.RequireInvariants(t)
+}
+
 func TestTheChannelsFeeIsBookedWithThePaymentAndComesBackAsTheChannelSays(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)

@@ -170,13 +170,17 @@ func (s *Service) hand(ctx context.Context, r Ref, over func(context.Context) er
 	return err
 }
 
-// soon makes the re-drive take a refund before its deadline.
-func (s *Service) soon(ctx context.Context, r Ref) {
+// soon makes the re-drive take refunds before their deadline.
+func (s *Service) soon(ctx context.Context, list ...Ref) {
+	var ids []int64
+	for _, r := range list {
+		ids = append(ids, r.RefundID)
+	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
-	_, err := s.pool.Exec(bounded, "UPDATE refunds SET next_drive_at = $2 WHERE id = $1 AND state IN ('PENDING', 'UNKNOWN') AND asks", r.RefundID, s.now().Add(retryAfter))
+	_, err := s.pool.Exec(bounded, "UPDATE refunds SET next_drive_at = $2 WHERE id = ANY($1) AND state IN ('PENDING', 'UNKNOWN') AND asks", ids, s.now().Add(retryAfter))
 	if err != nil {
-		s.log.Warn("a refund keeps its full deadline", zap.String("tenant", r.TenantID), zap.String("refund", r.OutRefundNo), zap.Error(err))
+		s.log.Warn("refunds keep their full deadline", zap.Int64s("refunds", ids), zap.Error(err))
 	}
 }
 

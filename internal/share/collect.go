@@ -40,7 +40,9 @@ func (s *Service) Collect(ctx context.Context, tenantID, outOrderNo, account str
 				continue
 			}
 			if r.Sends > 0 {
-				r.Attempt++
+				if r.Attempt, err = nextAttempt(ctx, tx, r.RefundID, r.LegID); err != nil {
+					return err
+				}
 				r.OutReturnNo = returnNumber(r.OutRefundNo, r.OutOrderNo, r.Account, r.Attempt)
 			}
 			if err := exactly(ctx, tx, "begin to collect", collectSQL, r.ID, r.Attempt, r.OutReturnNo, s.now(), s.now().Add(s.rests)); err != nil {

@@ -114,9 +114,9 @@ func dueOf(shared []Share, amount, undone int64) (list []due) {
 
 func takeBack(ctx context.Context, tx pgx.Tx, u Undoing, d due, state ReturnState, now time.Time) error {
 	// A refund that failed and went out after all takes back anew, under numbers of its own.
-	var before int
-	if err := tx.QueryRow(ctx, "SELECT coalesce(max(attempt) + 1, 0) FROM share_returns WHERE refund_id = $1 AND leg_id = $2", u.RefundID, d.leg.ID).Scan(&before); err != nil {
-		return fmt.Errorf("look for earlier returns: %w", err)
+	before, err := nextAttempt(ctx, tx, u.RefundID, d.leg.ID)
+	if err != nil {
+		return err
 	}
 	number := returnNumber(u.OutRefundNo, d.share.OutOrderNo, d.leg.Account, before)
 	if err := exactly(ctx, tx, "write the return down", createReturnSQL, u.TenantID, d.leg.ID, u.RefundID, d.amount, state, number, before, now); err != nil {
@@ -157,6 +157,15 @@ func takeBackLate(ctx context.Context, tx pgx.Tx, sh Share, legID int64, now tim
 		return Settle(ctx, tx, u.RefundID, true, now)
 	}
 	return nil
+}
+
+// nextAttempt counts what a refund has taken back of a leg, or tried to: each has a number of its own. The payment is locked.
+func nextAttempt(ctx context.Context, tx pgx.Tx, refundID, legID int64) (n int, err error) {
+	err = tx.QueryRow(ctx, "SELECT coalesce(max(attempt) + 1, 0) FROM share_returns WHERE refund_id = $1 AND leg_id = $2", refundID, legID).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("look for earlier returns: %w", err)
+	}
+	return n, nil
 }
 
 // returnNumber is a return's number at the channel, of business fields alone. 36 letters and digits fit every channel.

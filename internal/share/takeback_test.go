@@ -350,3 +350,35 @@ func TestAReceiverWhoIsPaidAfterTheMoneyWentBackOwesIt(t *testing.T) {
 	require.Equal(t, 150, s.Balance(t, "receivable:a"))
 	s.requireBooks(t, 0, 150, 0)
 }
+
+// Receivers give back for a refund that is refused then; another one takes its place, and needs nothing of them. Once the first
+// has gone out after all, they owe for both: what they gave for the first was used up by the second.
+func TestARefundThatWentOutAfterAllTakesBackOnceMore(t *testing.T) {
+	t.Parallel()
+	s := sharedSale(t)
+	s.bank.refuse["refund"] = &channel.Rejection{Code: "NO"}
+	s.refund(t, "r", 300)
+	require.Equal(t, refund.Failed, s.advance(t, "r"))
+	require.Equal(t, []string{"r a 90 RETURNED", "r b 210 RETURNED"}, s.returns(t))
+	s.bank.refuse = map[string]error{}
+	require.Zero(t, s.refund(t, "instead", 300).Awaited)
+	require.Equal(t, refund.Succeeded, s.advance(t, "instead"))
+
+	s.report(t, refundBody("refund.succeeded", "bank-r", channel.Refund{TransactionID: "tx-o", OutTradeNo: "o", OutRefundNo: "r", Amount: 300, Currency: "CNY"}))
+	s.settleAsked(t)
+	require.Equal(t, []string{"r a 90 RETURNED", "r b 210 RETURNED", "r a 90 OWED", "r b 210 OWED"}, s.returns(t))
+	require.Equal(t, 90, s.Balance(t, "receivable:a"))
+	require.Equal(t, 210, s.Balance(t, "receivable:b"))
+	require.Equal(t, -300, s.Balance(t, "receivable"), "the merchant has nothing to pay it from")
+	require.Equal(t, 600, s.Count(t, "SELECT refunded_amount FROM payments WHERE out_trade_no = 'o'"))
+	s.requireBooks(t, 0, 45, 0)
+
+	_, err := s.shares.Collect(t.Context(), s.Tenant, "s", "")
+	require.NoError(t, err)
+	sh := s.get(t, "s")
+	open, err := s.shares.AskOwed(t.Context(), sh.ID)
+	require.NoError(t, err)
+	require.False(t, open)
+	require.Equal(t, map[string]int64{"a": 180, "b": 420}, s.bank.gave)
+	s.requireBooks(t, 0, 45, 0)
+}

@@ -222,6 +222,7 @@ type Deliveries struct {
 	shares    []share.Share
 	inquiries []acquiring.Ref
 	refunds   []refund.Ref
+	tried     int
 	// Err makes it refuse.
 	Err error
 }
@@ -281,6 +282,7 @@ func (d *Deliveries) TakeTransfers() []transfer.Transfer {
 func (d *Deliveries) StartRefund(_ context.Context, r refund.Ref, _ bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.tried++
 	if d.Err != nil {
 		return d.Err
 	}
@@ -291,6 +293,13 @@ func (d *Deliveries) StartRefund(_ context.Context, r refund.Ref, _ bool) error 
 // WakeRefund implements [refund.Driver].
 func (d *Deliveries) WakeRefund(ctx context.Context, r refund.Ref) error {
 	return d.StartRefund(ctx, r, true)
+}
+
+// TriedRefunds counts how often a refund was to be started or woken, in vain or not.
+func (d *Deliveries) TriedRefunds() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.tried
 }
 
 // TakeRefunds gives the refunds that were to be started or woken since the last call.
