@@ -179,6 +179,8 @@ func (m *Matter) follow(ctx context.Context, tx pgx.Tx, sh Share) (State, error)
 	switch {
 	case to == sh.State:
 		return to, nil
+	case to == Failed && sh.State == Refused:
+		return Refused, nil // nobody was paid either way, and it can be taken up again
 	case to == Processing:
 		return to, exactly(ctx, tx, "move the sharing", knownSQL, sh.ID, sh.ShareID, m.now())
 	}

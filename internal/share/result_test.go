@@ -429,3 +429,15 @@ func TestAReceiversAccountIsNamedInTheLedgerWhateverItHolds(t *testing.T) {
 	require.Equal(t, 2, s.Balance(t, share.ReceiverCode("商户 一")))
 	s.requireBooks(t, 0, 3, 0)
 }
+
+func TestARefusedSharingThatTheChannelReportsAsClosedStaysRefused(t *testing.T) {
+	t.Parallel()
+	s := newSharer(t, 1000, "")
+	s.bank.refuse["share"] = &channel.Rejection{Code: "BUSY", Detail: "so it said"}
+	s.share(t, share.Request{OutOrderNo: "s", Receivers: amounts("a", 300)})
+	s.call(t, "s")
+	s.report(t, results(t, "x", "s", "a", 300, "CLOSED"))
+	s.book(t, payment.ShareClosed)
+	require.Equal(t, share.Refused, s.get(t, "s").State, "nothing was paid, and it can be taken up again")
+	s.requireBooks(t, 0, 0, 0)
+}
