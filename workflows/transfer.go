@@ -12,6 +12,8 @@ import (
 // TransferInput names the transfer's row.
 type TransferInput struct {
 	TransferID int64 `json:"transfer_id"`
+	// Tried says that who made the row has tried it in the same transaction, and that money in the database is all it moves.
+	Tried bool `json:"tried,omitempty"`
 }
 
 // Progress is where a step found or left a transfer.
@@ -71,7 +73,7 @@ const (
 func Transfer(ctx workflow.Context, in TransferInput) (Progress, error) {
 	describeTransfer(ctx, in, "trying")
 	failure := ""
-	p, err := step[Progress](ctx, "try transfer", TransferTryActivity, in.TransferID)
+	p, err := tryTransfer(ctx, in)
 	switch {
 	case temporal.IsCanceledError(err):
 		failure = failureCanceled
@@ -106,6 +108,13 @@ func Transfer(ctx workflow.Context, in TransferInput) (Progress, error) {
 	default:
 		return p, temporal.NewNonRetryableApplicationError("the transfer is in the unknown state "+p.State, "UnknownState", nil)
 	}
+}
+
+func tryTransfer(ctx workflow.Context, in TransferInput) (Progress, error) {
+	if in.Tried {
+		return Progress{State: transferTrying}, ctx.Err()
+	}
+	return step[Progress](ctx, "try transfer", TransferTryActivity, in.TransferID)
 }
 
 func endTransfer(ctx workflow.Context, in TransferInput, p Progress, phase string) (Progress, error) {

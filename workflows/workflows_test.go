@@ -150,6 +150,24 @@ func TestATransferObeysTheRowAndNotItsTries(t *testing.T) {
 	}
 }
 
+// Cancelled before its first task, it is cancelled; else the one step that is left decides.
+func TestATransferThatWasTriedAsItWasMadeBeginsWithTheDecision(t *testing.T) {
+	t.Parallel()
+	for cancelled, want := range map[bool]string{false: "settle ", true: "settle canceled"} {
+		env, calls := newTransfer(map[string]string{}, nil)
+		env.RegisterActivityWithOptions(func(_ context.Context, d workflows.TransferDecision) (workflows.Progress, error) {
+			*calls = append(*calls, "settle "+d.Failure)
+			return workflows.Progress{State: "CONFIRMED"}, nil
+		}, activity.RegisterOptions{Name: workflows.TransferSettleActivity})
+		if cancelled {
+			env.RegisterDelayedCallback(env.CancelWorkflow, 0)
+		}
+		env.ExecuteWorkflow(workflows.TransferWorkflow, workflows.TransferInput{TransferID: 1, Tried: true})
+		require.NoError(t, env.GetWorkflowError())
+		require.Equal(t, []string{want}, *calls)
+	}
+}
+
 func TestAFailingConfirmIsRetriedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	attempts := 0

@@ -231,7 +231,7 @@ func scratchNamespace(ctx context.Context, options client.Options) (string, erro
 		Namespace: name, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 	})
 	if err != nil {
-		return "", fmt.Errorf("make a namespace for the benchmark: %w", err)
+		return "", fmt.Errorf("make a namespace for the benchmark at %s: %w (does the server run? With --data, paylatch dev must; without it, the benchmark starts its own)", options.HostPort, err)
 	}
 	return name, nil
 }

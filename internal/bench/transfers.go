@@ -40,8 +40,8 @@ type TransfersConfig struct {
 const (
 	floorWorkflow = "BenchFloor"
 	floorActivity = "bench_nothing"
-	// localSteps is how many local activities a transfer has whose legs live in one database.
-	localSteps = 2
+	// localSteps is how many local activities the flow of a transfer has whose legs live in one database: making it tries it.
+	localSteps = 1
 )
 
 // floor is what a transfer would cost if its steps did nothing.
@@ -92,7 +92,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 	}{{"in one process", c.Worker}, {"apart", c.Other}} {
 		starter := start.New(mode.client)
 		service := transfer.NewService(c.Pool, box, patient{starter}, log, nil)
-		results, err := alternate(ctx, c.Length, c.Display, &phase{name: "a flow of two empty steps, " + mode.name, floor: true, callers: c.Callers, do: func(ctx context.Context, n int64) (int, error) {
+		results, err := alternate(ctx, c.Length, c.Display, &phase{name: "a flow of one empty step, " + mode.name, floor: true, callers: c.Callers, do: func(ctx context.Context, n int64) (int, error) {
 			run, err := mode.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 				ID: fmt.Sprintf("floor/%s/%d", mode.name, n), TaskQueue: workflows.PaymentsQueue, EnableEagerStart: true,
 				WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
@@ -112,7 +112,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 			return nil, err
 		}
 		floor, tcc := report.add(results[0], c.Display), report.add(results[1], c.Display)
-		report.ratio("a transfer (TCC) ÷ a flow of two empty steps, "+mode.name, tcc, floor, 0.8)
+		report.ratio("a transfer (TCC) ÷ a flow of one empty step, "+mode.name, tcc, floor, 0.8)
 	}
 	direct := transfer.NewService(c.Pool, box, nil, log, nil)
 	result, err := measure(ctx, c.Length, c.Display, &phase{name: "a transfer (direct)", callers: c.Callers, do: func(ctx context.Context, n int64) (int, error) {

@@ -116,7 +116,7 @@ func TestATransferOfLocalLegsThroughTheFlow(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, tasks, "both steps in one workflow task")
-	record(t, "transfer_confirmed", events)
+	record(t, "transfer_tried_as_made", events)
 	// An operator finds it by its id, which begins with the tenant.
 	query := `WorkflowType = "Transfer" AND WorkflowId STARTS_WITH "transfer/` + h.Tenant + `/"`
 	require.Eventually(t, func() bool {
@@ -236,7 +236,7 @@ func TestAWorkerKilledAfterEachStepOfATransfer(t *testing.T) {
 		amount   int64
 		want     transfer.State
 	}{
-		{workflows.TransferTryActivity, false, 100, transfer.Confirmed},
+		{workflows.TransferTryActivity, true, 100, transfer.Confirmed}, // money alone is tried as it is made
 		{workflows.TransferTryActivity, false, 5000, transfer.Cancelled},
 		{workflows.TransferSettleActivity, false, 100, transfer.Confirmed},
 		{workflows.TransferSettleActivity, false, 5000, transfer.Cancelled},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
@@ -120,10 +121,7 @@ var errNotMade = errors.New("the transfer was not made")
 // make begins a transfer, and carries a direct one out in the same transaction; made is false when nothing was done.
 func (s *Service) make(ctx context.Context, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, made bool, err error) {
 	if mode == TCC {
-		err = database.InOneTrip(ctx, s.pool, func(q database.Querier) error {
-			t, err = s.begin(ctx, q, r, mode, fingerprint, legs)
-			return err
-		})
+		t, err = s.makeAndTry(ctx, r, fingerprint, legs)
 	} else {
 		err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 			if t, err = s.begin(ctx, tx, r, mode, fingerprint, legs); err != nil {
@@ -138,14 +136,59 @@ func (s *Service) make(ctx context.Context, r Request, mode Mode, fingerprint, l
 	return t, err == nil, err
 }
 
-// begin makes the row and takes the request's names. Error: [errNotMade].
-func (s *Service) begin(ctx context.Context, q database.Querier, r Request, mode Mode, fingerprint, legs []byte) (Transfer, error) {
-	intoOurs := slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Type == LedgerLeg && l.Amount > 0 && ledger.WellKnown(l.Account) })
-	t, err := one(ctx, q, createSQL, r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(s.trying), intoOurs)
-	if errors.Is(err, ErrNotFound) || database.Violated(err, "transfer_keys_pkey") {
-		return t, errNotMade
+// makeAndTry makes a transfer and, where money is all that it moves, tries it in the same round trip and transaction. One that
+// cannot be tried is made all the same: its flow tries it again, and is told why not.
+func (s *Service) makeAndTry(ctx context.Context, r Request, fingerprint, legs []byte) (t Transfer, err error) {
+	money := !slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Type != LedgerLeg })
+	for {
+		err = database.InOneTrip(ctx, s.pool, func(q database.Querier) error {
+			var batch pgx.Batch
+			batch.Queue(createSQL, s.createArgs(r, TCC, fingerprint, legs)...).Query(func(rows pgx.Rows) error {
+				t, err = exactlyOne(rows)
+				return err
+			})
+			tried := false
+			if money {
+				batch.Queue(tryMadeSQL, gid(r), int64(headroom), Trying).Exec(func(tag pgconn.CommandTag) error {
+					tried = tag.RowsAffected() == 1
+					return nil
+				})
+			}
+			err := q.SendBatch(ctx, &batch).Close()
+			t.Tried = tried
+			return err
+		})
+		if !money || ledger.Refusal(err) == nil {
+			return t, notMade(err)
+		}
+		money = false // a guard refused it after all, and with it the row
 	}
-	return t, err
+}
+
+// begin makes the row and takes the request's names. Error: [errNotMade].
+func (s *Service) begin(ctx context.Context, tx pgx.Tx, r Request, mode Mode, fingerprint, legs []byte) (Transfer, error) {
+	t, err := one(ctx, tx, createSQL, s.createArgs(r, mode, fingerprint, legs)...)
+	return t, notMade(err)
+}
+
+func (s *Service) createArgs(r Request, mode Mode, fingerprint, legs []byte) []any {
+	intoOurs := slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Type == LedgerLeg && l.Amount > 0 && ledger.WellKnown(l.Account) })
+	return []any{r.TenantID, orNil(r.Reference), orNil(r.IdempotencyKey), fingerprint, mode, legs, s.now().Add(s.trying), intoOurs}
+}
+
+func notMade(err error) error {
+	if errors.Is(err, ErrNotFound) || database.Violated(err, "transfer_keys_pkey") {
+		return errNotMade
+	}
+	return err
+}
+
+// gid is the name that the table makes of the request's.
+func gid(r Request) string {
+	if r.Reference != "" {
+		return "transfer/" + r.TenantID + "/ref:" + r.Reference
+	}
+	return "transfer/" + r.TenantID + "/key:" + r.IdempotencyKey
 }
 
 // takeKey notes that the request's key names this transfer, for ever. Guard: the primary key.
@@ -319,6 +362,10 @@ func one(ctx context.Context, q database.Querier, query string, args ...any) (Tr
 	if err != nil {
 		return Transfer{}, fmt.Errorf("read a transfer: %w", err)
 	}
+	return exactlyOne(rows)
+}
+
+func exactlyOne(rows pgx.Rows) (Transfer, error) {
 	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Transfer])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Transfer{}, ErrNotFound

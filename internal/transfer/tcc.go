@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
@@ -35,7 +35,13 @@ type Progress struct {
 }
 
 //go:embed sql/try.sql
-var trySQL string
+var tryTemplate string
+
+var (
+	trySQL = strings.Replace(tryTemplate, "{which}", "id = $1", 1)
+	// tryMadeSQL tries the transfer that this very transaction has made.
+	tryMadeSQL = strings.Replace(tryTemplate, "{which}", "gid = $1 AND created_at = now()", 1)
+)
 
 // Try tries the legs in this database: what is paid is held, what is taken is reserved, who is paid must exist. A transfer
 // that is decided already is left alone, and the answer says so; a refusal leaves nothing behind.
@@ -158,9 +164,6 @@ func (s *Service) Decide(ctx context.Context, id int64, failure string) (p Progr
 //go:embed sql/settle.sql
 var settleSQL string
 
-//go:embed sql/end_settled.sql
-var endSettledSQL string
-
 // Settle decides a transfer without external participants and carries the decision out, in one transaction: where all legs
 // live in this database nobody can see the one without the other.
 func (s *Service) Settle(ctx context.Context, id int64, failure string) (p Progress, err error) {
@@ -184,19 +187,16 @@ func (s *Service) Settle(ctx context.Context, id int64, failure string) (p Progr
 	return p, nil
 }
 
-// settleMoney decides to confirm a transfer of money alone and does it, in one round trip; settled is false when nothing was
-// done: it takes goods, was decided before, or was not tried.
+// settleMoney confirms a transfer of money alone in one round trip; settled is false when nothing was done: it takes goods, was
+// decided before, or was not tried.
 func (s *Service) settleMoney(ctx context.Context, id int64) (settled bool, err error) {
 	err = database.InOneTrip(ctx, s.pool, func(q database.Querier) error {
-		var batch pgx.Batch
-		batch.Queue(settleSQL, id, s.now().Add(endingDeadline), Trying)
-		batch.Queue(endSettledSQL, id).Exec(func(tag pgconn.CommandTag) error {
-			settled = tag.RowsAffected() == 1
-			return nil
-		})
-		return q.SendBatch(ctx, &batch).Close()
+		return q.QueryRow(ctx, settleSQL, id, Trying).Scan(nil)
 	})
-	return settled && err == nil, cmp.Or(ledger.Refusal(err), err)
+	if errors.Is(err, pgx.ErrNoRows) || database.Violated(err, "fences_pkey") {
+		return false, nil
+	}
+	return err == nil, cmp.Or(ledger.Refusal(err), err)
 }
 
 func (s *Service) settle(ctx context.Context, id int64, failure string) (p Progress, err error) {

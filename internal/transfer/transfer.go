@@ -89,6 +89,8 @@ type Transfer struct {
 	EndedAt        *time.Time      `db:"ended_at"`
 	// RunID is the run of the flow that has just been started or found, for who waits for its end; else empty.
 	RunID string `db:"-"`
+	// Tried says that it was just made and tried in one transaction: its flow begins with the decision.
+	Tried bool `db:"-"`
 }
 
 // Codes of a refusal; a cancelled transfer keeps its code.

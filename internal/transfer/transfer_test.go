@@ -83,6 +83,24 @@ func (s story) begin(t *testing.T, r transfer.Request) transfer.Transfer {
 	return got
 }
 
+// beginUntried begins a transfer while its payer has nothing, so that it cannot be tried as it is made.
+func (s story) beginUntried(t *testing.T, r transfer.Request) transfer.Transfer {
+	t.Helper()
+	ctx := t.Context()
+	inTx := func(do func(pgx.Tx) error) { require.NoError(t, database.InTx(ctx, s.Engine, do)) }
+	inTx(func(tx pgx.Tx) error {
+		_, err := ledger.Place(ctx, tx, ledger.Hold{TenantID: s.Tenant, Key: "all", Code: "a", Currency: "CNY", Amount: 1000})
+		return err
+	})
+	got := s.begin(t, r)
+	require.False(t, got.Tried)
+	inTx(func(tx pgx.Tx) error {
+		_, err := ledger.Release(ctx, tx, s.Tenant, "all")
+		return err
+	})
+	return got
+}
+
 func TestADirectTransferIsOneJournalUnderItsName(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
@@ -250,35 +268,59 @@ func TestTheStepsOfATransferInEveryOrder(t *testing.T) {
 				if what == "goods" {
 					more = append(more, book(2))
 				}
-				got := s.begin(t, s.pay("k", 100, more...))
-				for _, step := range steps {
-					do, after, refused := cut(step)
-					var err error
-					switch do {
-					case "try":
-						_, err = s.Transfers.Try(t.Context(), got.ID)
-					case "decide":
-						_, err = s.Transfers.Decide(t.Context(), got.ID, "")
-					case "cancel":
-						_, err = s.Transfers.Decide(t.Context(), got.ID, transfer.Canceled)
-					case "end":
-						_, err = s.Transfers.End(t.Context(), got.ID, true)
-					case "settle":
-						_, err = s.Transfers.Settle(t.Context(), got.ID, "")
-					case "give up":
-						_, err = s.Transfers.Settle(t.Context(), got.ID, transfer.Canceled)
-					}
-					if refused {
-						require.ErrorIs(t, err, ledger.ErrNotTried, step)
-					} else {
-						require.NoError(t, err, step)
-					}
-					require.Equal(t, stands[after], s.stands(t), step)
-				}
-				s.RequireInvariants(t)
+				got := s.beginUntried(t, s.pay("k", 100, more...))
+				s.play(t, got, stands, steps)
 			})
 		}
 	}
+	// What was tried as it was made.
+	for name, steps := range map[string][]string{
+		"settle":                               {"settle:" + confirmed, "settle:" + confirmed, "try:" + confirmed, "give up:" + confirmed, "end:" + confirmed},
+		"a repeated try":                       {"try:" + held, "try:" + held, "settle:" + confirmed},
+		"decide, end":                          {"decide:" + held, "try:" + held, "end:" + confirmed},
+		"give up, then a late try":             {"give up:" + begun, "try:" + begun, "settle:" + begun},
+		"cancel, a late try, end":              {"cancel:" + held, "try:" + held, "end:" + begun, "try:" + begun},
+		"a cancel that comes after the settle": {"settle:" + confirmed, "cancel:" + confirmed, "end:" + confirmed},
+	} {
+		t.Run("made and tried, "+name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			got := s.begin(t, s.pay("k", 100))
+			require.True(t, got.Tried)
+			require.Equal(t, stands["money alone"][held], s.stands(t))
+			s.play(t, got, stands["money alone"], steps)
+		})
+	}
+}
+
+// play does the steps and compares what stands after each.
+func (s story) play(t *testing.T, got transfer.Transfer, stands map[string]string, steps []string) {
+	t.Helper()
+	for _, step := range steps {
+		do, after, refused := cut(step)
+		var err error
+		switch do {
+		case "try":
+			_, err = s.Transfers.Try(t.Context(), got.ID)
+		case "decide":
+			_, err = s.Transfers.Decide(t.Context(), got.ID, "")
+		case "cancel":
+			_, err = s.Transfers.Decide(t.Context(), got.ID, transfer.Canceled)
+		case "end":
+			_, err = s.Transfers.End(t.Context(), got.ID, true)
+		case "settle":
+			_, err = s.Transfers.Settle(t.Context(), got.ID, "")
+		case "give up":
+			_, err = s.Transfers.Settle(t.Context(), got.ID, transfer.Canceled)
+		}
+		if refused {
+			require.ErrorIs(t, err, ledger.ErrNotTried, step)
+		} else {
+			require.NoError(t, err, step)
+		}
+		require.Equal(t, stands[after], s.stands(t), step)
+	}
+	s.RequireInvariants(t)
 }
 
 // cut reads "step:what stands then", or "step!what stands then" where the step must be refused.
@@ -459,7 +501,7 @@ func TestAKeyThatIsTakenAtThisMoment(t *testing.T) {
 func TestWhatWasPurgedStaysBarred(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
-	got := s.begin(t, s.pay("k", 100))
+	got := s.beginUntried(t, s.pay("k", 100))
 	_, err := s.Transfers.Decide(t.Context(), got.ID, transfer.Canceled)
 	require.NoError(t, err)
 	_, err = s.Transfers.End(t.Context(), got.ID, true)

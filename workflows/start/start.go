@@ -152,7 +152,7 @@ func (s *Starter) StartTransfer(ctx context.Context, t transfer.Transfer, resume
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            fmt.Sprintf("Transfer %d", t.ID),
 	}
-	flow, err := s.eager(ctx, options, workflows.TransferWorkflow, workflows.TransferInput{TransferID: t.ID})
+	flow, err := s.eager(ctx, options, workflows.TransferWorkflow, workflows.TransferInput{TransferID: t.ID, Tried: t.Tried})
 	if alreadyStarted(err) {
 		return "", nil
 	}

@@ -1,18 +1,17 @@
--- Decides to confirm a transfer of money alone, and confirms it, in one statement; end_settled.sql follows in the same
--- transaction. Guards: state TRYING decides once; without the fence's row of its Try nothing is decided; the primary key of the
--- fence decides against Cancel; a payer's line exists only where its whole hold is captured, so that a hold which is not there
--- leaves a journal that does not balance, and fails all of it. $3 is TRYING, as in try.sql.
+-- Confirms a transfer of money alone in one statement: decided and ended are one moment, as nobody sees the one without the
+-- other. Guards: state TRYING decides once; without the fence's row of its Try nothing is decided; the primary key of the fence
+-- decides against Cancel, and fails all of it; a payer's line exists only where its whole hold is captured, so that a hold which
+-- is not there leaves a journal that does not balance, and fails all of it. $2 is TRYING, as in try.sql.
 WITH t AS (
     UPDATE transfers t
-       SET state = 'CONFIRMING', decided_at = now(), next_drive_at = $2
-     WHERE t.id = $1 AND t.state = $3
+       SET state = 'CONFIRMED', decided_at = now(), ended_at = now()
+     WHERE t.id = $1 AND t.state = $2
        AND EXISTS (SELECT FROM fences f WHERE f.gid = t.gid AND f.branch = 'books' AND f.phase = 'try' AND f.by = 'try')
        AND NOT EXISTS (SELECT FROM json_to_recordset(t.legs) AS l (type text) WHERE l.type <> 'ledger')
     RETURNING t.tenant_id, t.gid, t.legs
 ), fence AS (
     INSERT INTO fences (gid, branch, phase, by)
     SELECT gid, 'books', 'end', 'confirm' FROM t
-    ON CONFLICT DO NOTHING
     RETURNING gid
 ), journal AS (
     INSERT INTO journals (tenant_id, key, kind)

@@ -1,5 +1,5 @@
--- Tries the money of a transfer in one statement, which is a transaction of its own: the fence's row and the holds are there
--- together or not at all. A row back: it is tried, and these legs are external. No row: nothing was done, as it is decided, was
+-- Tries the money of a transfer in one statement: the fence's row and the holds are there together or not at all. It runs for
+-- one that is there already, or follows create.sql in the same transaction: which is put into the braces. A row back: it is tried, and these legs are external. No row: nothing was done, as it is decided, was
 -- tried before, takes goods, or is refused; step by step it is told which.
 -- Guards: the transfer's row, locked against the decision; what is available, read under the accounts' locks; the primary key
 -- of the fence. $3 is TRYING: as a literal it would let the planner walk the small index of unended transfers, whose dead
@@ -7,7 +7,7 @@
 WITH t AS (
     SELECT tenant_id, gid, legs
       FROM transfers
-     WHERE id = $1 AND state = $3
+     WHERE {which} AND state = $3
        AND NOT EXISTS (SELECT FROM json_to_recordset(legs) AS l (type text) WHERE l.type NOT IN ('ledger', 'http'))
        FOR NO KEY UPDATE
 ), leg AS (
