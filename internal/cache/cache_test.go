@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -148,9 +149,14 @@ func TestWhatOthersPutIntoRedisIsNotBelieved(t *testing.T) {
 	require.NoError(t, err)
 	raw := redis.NewClient(options)
 	t.Cleanup(func() { _ = raw.Close() })
-	name := func(k cache.Key) string { return "paylatch:" + hex.EncodeToString(k[:]) }
-
 	put(t, ours, key, "value")
+	names, err := raw.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	require.Regexp(t, "^paylatch:[0-9a-f]{12}:"+hex.EncodeToString(key[:])+"$", names[0], "the build is a part of it")
+	name := func(k cache.Key) string {
+		return strings.TrimSuffix(names[0], hex.EncodeToString(key[:])) + hex.EncodeToString(k[:])
+	}
 	genuine, err := raw.Get(t.Context(), name(key)).Bytes()
 	require.NoError(t, err)
 	require.NotContains(t, string(genuine), "value")

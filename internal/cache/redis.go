@@ -2,9 +2,14 @@ package cache
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,7 +97,24 @@ func (r *Redis) Put(ctx context.Context, key Key, value []byte, ttl time.Duratio
 	}
 }
 
-func redisName(key Key) string { return redisPrefix + hex.EncodeToString(key[:]) }
+// redisName holds the program: another build may read the same bytes in another way, and is not told what this one made of
+// them.
+func redisName(key Key) string { return redisPrefix + program() + ":" + hex.EncodeToString(key[:]) }
+
+// program names this build by its file, which is the same wherever the same image runs.
+var program = sync.OnceValue(func() string {
+	file, err := os.Executable()
+	if err != nil {
+		return rand.Text() // then nothing is shared
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return rand.Text()
+	}
+	build, _ := debug.ReadBuildInfo() // nil without module support; the file says enough then
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %v", info.Size(), info.ModTime().UnixNano(), build))
+	return hex.EncodeToString(sum[:6])
+})
 
 func (r *Redis) resting() bool { return time.Now().UnixNano() < r.away.Load() }
 

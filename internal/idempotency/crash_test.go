@@ -48,7 +48,7 @@ var points = []struct {
 	after           bool
 }{
 	{"after the claim", "INSERT INTO idempotency_keys", true},
-	{"before the effect commits", "FOR SHARE", true},
+	{"before the effect commits", "SELECT FROM idempotency_keys", true},
 	{"after the effect", "commit", true},
 	{"before the answer is kept", "SET status = $5", false},
 	{"after the answer is kept", "SET status = $5", true},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -191,7 +192,10 @@ func TestATwinWaitsForWhatBecomesOfTheFirst(t *testing.T) {
 func TestWhatWasGivenBackStaysBoundToItsRequestAndWhatWasFreedDoesNot(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	require.NoError(t, h.claim(t, key, request).Release(t.Context()))
+	given := h.claim(t, key, request)
+	require.NoError(t, given.Release(t.Context()))
+	require.ErrorIs(t, effect(given.Context(t.Context()), h.Engine, "late"), idempotency.ErrInProgress, "who gave it back is barred, taken over or not")
+	require.Zero(t, h.effects(t))
 	h.refused(t, key, another, idempotency.ErrReused)
 	require.NoError(t, h.claim(t, key, request).Drop(t.Context()))
 	h.claim(t, key, another)
@@ -283,6 +287,87 @@ func TestATakeOverWaitsForACommitThatIsUnderWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stopAt opens a pool that stops at a statement, once: before it is sent, or after its answer came. reached tells that it has,
+// goOn lets it go on.
+func (h house) stopAt(t *testing.T, url, statement string, after bool) (pool *pgxpool.Pool, reached <-chan struct{}, goOn func()) {
+	t.Helper()
+	there, on := make(chan struct{}), make(chan struct{})
+	goOn = sync.OnceFunc(func() { close(on) })
+	stop := sync.OnceFunc(func() {
+		close(there)
+		<-on
+	})
+	at := func(here bool) func(string) {
+		return func(sql string) {
+			if here && strings.Contains(sql, statement) {
+				stop()
+			}
+		}
+	}
+	pool, err := openTraced(url, statements{begins: at(!after), ended: at(after)})
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	t.Cleanup(goOn)
+	return pool, there, goOn
+}
+
+func TestATakeOverWaitsForWhoHasPassedTheFence(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	first := h.claim(t, key, request)
+	h.lapse(t)
+	pool, passed, goOn := h.stopAt(t, h.EngineURL, "SELECT FROM idempotency_keys", true)
+	done := make(chan error, 1)
+	go func() { done <- effect(first.Context(context.Background()), pool, "first") }()
+	<-passed
+	// It will commit. Whoever takes the key over now must see what it did, and so has to wait for it.
+	seen := make(chan int, 1)
+	go func() {
+		n := -1
+		claim, _, err := h.Begin(context.Background(), key, request, time.Minute)
+		if err == nil && claim != nil {
+			err = h.Engine.QueryRow(context.Background(), "SELECT count(*) FROM effects").Scan(&n)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		seen <- n
+	}()
+	require.Eventually(t, func() bool {
+		return len(seen) > 0 || h.Count(t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
+	}, 20*time.Second, 5*time.Millisecond)
+	require.Empty(t, seen)
+	goOn()
+	require.NoError(t, <-done)
+	require.Equal(t, 1, <-seen)
+}
+
+func TestAnAnswerThatComesJustBeforeATakeOverIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	slow := h.claim(t, key, request)
+	h.lapse(t)
+	pool, looked, goOn := h.stopAt(t, h.APIURL, "SET token = $5, lease_until", false)
+	type outcome struct {
+		claim  *idempotency.Claim
+		answer *idempotency.Answer
+		err    error
+	}
+	taken := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.claim, o.answer, o.err = idempotency.NewStore(pool, 0, nil).Begin(context.Background(), key, request, time.Minute)
+		taken <- o
+	}()
+	<-looked
+	require.NoError(t, slow.Finish(t.Context(), answered))
+	goOn()
+	o := <-taken
+	require.NoError(t, o.err)
+	require.Nil(t, o.claim)
+	require.Equal(t, answered, *o.answer)
 }
 
 func TestFiftyFirstUsesAtOnceAreOneClaim(t *testing.T) {
