@@ -56,6 +56,13 @@ func openFace(t *testing.T, driver testhouse.Driver) *face {
 	log := zap.New(core)
 	f := &face{House: testhouse.New(t, driver), Logs: logs}
 	f.Log = log
+	f.serve(t, driver)
+	return f
+}
+
+// serve opens the house's parts and its face anew, for a test that has changed a pool or the log.
+func (f *face) serve(t *testing.T, driver testhouse.Driver) {
+	t.Helper()
 	f.Open(t, driver)
 	srv := httptest.NewServer(api.Handler(api.Config{
 		Orders: f.Orders, Entry: f.Entry, Books: f.Books, Accounts: f.Accounts, API: f.API, Engine: f.Engine,
@@ -81,11 +88,10 @@ func openFace(t *testing.T, driver testhouse.Driver) *face {
 			}
 			return "http://ui.invalid/" + id
 		},
-		Log: log,
+		Log: f.Log,
 	}))
 	t.Cleanup(srv.Close)
 	f.URL = srv.URL
-	return f
 }
 
 // group commits single journals, as serve does.

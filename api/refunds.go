@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/workflows"
@@ -141,7 +143,11 @@ func (s *server) getRefund(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	r, err := s.Refunds.Get(c.Request.Context(), who(c).TenantID, number)
+	var r refund.Refund
+	err = s.read(c, func(ctx context.Context, tx pgx.Tx) error {
+		r, err = refund.Find(ctx, tx, who(c).TenantID, number)
+		return err
+	})
 	s.showRefund(c, r, false, err)
 }
 
@@ -176,7 +182,11 @@ func (s *server) listRefunds(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	refunds, err := s.Refunds.List(c.Request.Context(), who(c).TenantID, filter)
+	var refunds []refund.Refund
+	err = s.read(c, func(ctx context.Context, tx pgx.Tx) error {
+		refunds, err = refund.List(ctx, tx, who(c).TenantID, filter)
+		return err
+	})
 	if err != nil {
 		s.fail(c, err)
 		return

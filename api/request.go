@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/strictjson"
 )
 
@@ -111,6 +114,13 @@ func describeType(kind string) string {
 
 // isText tells whether the database can hold s as text; what it cannot hold names nothing in it.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// read runs what a merchant reads, with the API's role: row-level security shows the caller's tenant alone, whatever a statement
+// asks for.
+func (s *server) read(c *gin.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx := c.Request.Context()
+	return database.InTenantTx(ctx, s.API, who(c).TenantID, func(tx pgx.Tx) error { return do(ctx, tx) })
+}
 
 // page is a list's cursor and size.
 type page struct {

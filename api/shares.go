@@ -1,12 +1,14 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/workflows"
@@ -75,24 +77,26 @@ func outOrderNo(c *gin.Context) (string, error) {
 
 func (s *server) getShare(c *gin.Context) {
 	number, err := outOrderNo(c)
-	var sh share.Share
+	var body shareBody
 	if err == nil {
-		sh, err = s.Shares.Get(c.Request.Context(), who(c).TenantID, number)
+		err = s.read(c, func(ctx context.Context, tx pgx.Tx) error {
+			sh, err := share.Find(ctx, tx, who(c).TenantID, number)
+			if err == nil {
+				body, err = s.wholeShare(ctx, tx, sh)
+			}
+			return err
+		})
 	}
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	s.showShare(c, sh)
+	c.JSON(http.StatusOK, body)
 }
 
-// showShare answers with a sharing and what refunds take back of it.
-func (s *server) showShare(c *gin.Context, sh share.Share) {
-	returns, err := s.Shares.Returns(c.Request.Context(), sh.ID)
-	if err != nil {
-		s.fail(c, err)
-		return
-	}
+// wholeShare is a sharing with what refunds take back of it.
+func (s *server) wholeShare(ctx context.Context, tx pgx.Tx, sh share.Share) (shareBody, error) {
+	returns, err := share.Returns(ctx, tx, sh.ID)
 	body := s.shareBody(sh)
 	for _, r := range returns {
 		body.Returns = append(body.Returns, returnBody{
@@ -100,7 +104,7 @@ func (s *server) showShare(c *gin.Context, sh share.Share) {
 			Collecting: r.Collecting, LedgerAccount: share.ReceivableCode(r.Account), CreatedAt: r.CreatedAt,
 		})
 	}
-	c.JSON(http.StatusOK, body)
+	return body, err
 }
 
 type collectRequest struct {
@@ -120,11 +124,18 @@ func (s *server) collectShare(c *gin.Context) {
 	if err == nil {
 		sh, err = s.Shares.Collect(c.Request.Context(), who(c).TenantID, number, body.Account)
 	}
+	var whole shareBody
+	if err == nil {
+		err = s.read(c, func(ctx context.Context, tx pgx.Tx) error {
+			whole, err = s.wholeShare(ctx, tx, sh)
+			return err
+		})
+	}
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	s.showShare(c, sh)
+	c.JSON(http.StatusOK, whole)
 }
 
 func (s *server) listShares(c *gin.Context) {
@@ -138,7 +149,10 @@ func (s *server) listShares(c *gin.Context) {
 	}
 	var list []share.Share
 	if err == nil {
-		list, err = s.Shares.List(c.Request.Context(), who(c).TenantID, filter)
+		err = s.read(c, func(ctx context.Context, tx pgx.Tx) error {
+			list, err = share.List(ctx, tx, who(c).TenantID, filter)
+			return err
+		})
 	}
 	if err != nil {
 		s.fail(c, err)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paylatch/paylatch/internal/money"
 	"github.com/paylatch/paylatch/internal/transfer"
@@ -111,7 +112,7 @@ func (s *server) createTransfer(c *gin.Context) {
 		c.Header(replayedHeader, "true")
 	}
 	if t.State == transfer.Trying && !prefersAsync(c) {
-		t, err = s.await(c.Request.Context(), t)
+		t, err = s.await(c, t)
 		if err != nil {
 			s.fail(c, err)
 			return
@@ -123,12 +124,20 @@ func (s *server) createTransfer(c *gin.Context) {
 const maxReference = 128
 
 // await waits for the end of a transfer's flow, within bounds, and reads what is true then.
-func (s *server) await(ctx context.Context, t transfer.Transfer) (transfer.Transfer, error) {
-	bounded, cancel := context.WithTimeout(ctx, transferWait)
+func (s *server) await(c *gin.Context, t transfer.Transfer) (transfer.Transfer, error) {
+	bounded, cancel := context.WithTimeout(c.Request.Context(), transferWait)
 	defer cancel()
 	// Whatever this says, the row decides.
 	_ = s.AwaitTransfer(bounded, t)
-	return s.Transfers.Get(ctx, t.TenantID, t.ID)
+	return s.findTransfer(c, t.ID)
+}
+
+func (s *server) findTransfer(c *gin.Context, id int64) (t transfer.Transfer, err error) {
+	err = s.read(c, func(ctx context.Context, tx pgx.Tx) error {
+		t, err = transfer.Find(ctx, tx, who(c).TenantID, id)
+		return err
+	})
+	return t, err
 }
 
 // refusals say what the codes of a cancelled transfer mean; all of them are 409.
@@ -190,7 +199,7 @@ func (s *server) getTransfer(c *gin.Context) {
 		s.fail(c, transfer.ErrNotFound)
 		return
 	}
-	t, err := s.Transfers.Get(c.Request.Context(), who(c).TenantID, id)
+	t, err := s.findTransfer(c, id)
 	if err != nil {
 		s.fail(c, err)
 		return

@@ -48,7 +48,7 @@ func (s *shop) requireRefund(number string, want refund.State) (r refund.Refund)
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		var err error
-		r, err = s.Refunds.Get(s.t.Context(), s.Tenant, number)
+		r, err = refund.Find(s.t.Context(), s.Engine, s.Tenant, number)
 		return err == nil && r.State == want
 	}, 90*time.Second, 20*time.Millisecond, "refund %s never became %s: %+v", number, want, r)
 	return r
@@ -338,7 +338,7 @@ func TestALatePaymentGoesBackByItself(t *testing.T) {
 		s.requireBooks("book-0001", 0, 0, 0)
 		require.Equal(t, payment.Closed, s.State(t, "book-0001"))
 		require.NotEmpty(t, s.sim.Core().Calls("query"), "the channel was asked first")
-		list, err := s.Refunds.List(t.Context(), s.Tenant, refund.Filter{Limit: 10})
+		list, err := refund.List(t.Context(), s.Engine, s.Tenant, refund.Filter{Limit: 10})
 		require.NoError(t, err)
 		s.recordRefund("refund_suspense_"+s.sim.Name(), list[0].OutRefundNo)
 	})

@@ -26,7 +26,7 @@ func refundOf(t *testing.T, h *testhouse.House, number string, amount int64) {
 func requireRefundIs(t *testing.T, h *testhouse.House, number string, want refund.State) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		r, err := h.Refunds.Get(t.Context(), h.Tenant, number)
+		r, err := refund.Find(t.Context(), h.Engine, h.Tenant, number)
 		return err == nil && r.State == want
 	}, 90*time.Second, 20*time.Millisecond, "refund %s never became %s", number, want)
 }

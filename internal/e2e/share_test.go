@@ -58,7 +58,7 @@ func requireShare(t *testing.T, h *testhouse.House, number string, want share.St
 	var sh share.Share
 	require.Eventually(t, func() bool {
 		var err error
-		sh, err = h.Shares.Get(t.Context(), h.Tenant, number)
+		sh, err = share.Find(t.Context(), h.Engine, h.Tenant, number)
 		return err == nil && sh.State == want
 	}, 60*time.Second, 20*time.Millisecond, "sharing %s never became %s", number, want)
 	return sh

@@ -53,7 +53,7 @@ func requireTransfer(t *testing.T, h *testhouse.House, id int64, want transfer.S
 	var got transfer.Transfer
 	require.Eventually(t, func() bool {
 		var err error
-		got, err = h.Transfers.Get(t.Context(), h.Tenant, id)
+		got, err = transfer.Find(t.Context(), h.Engine, h.Tenant, id)
 		return err == nil && got.State == want
 	}, 60*time.Second, 20*time.Millisecond, "transfer %d never became %s", id, want)
 	return got

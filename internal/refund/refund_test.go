@@ -107,7 +107,7 @@ func (s *story) advance(t *testing.T, number string) refund.State {
 
 func (s *story) get(t *testing.T, number string) refund.Refund {
 	t.Helper()
-	r, err := s.Refunds.Get(t.Context(), s.Tenant, number)
+	r, err := refund.Find(t.Context(), s.Engine, s.Tenant, number)
 	require.NoError(t, err)
 	return r
 }
@@ -508,7 +508,7 @@ func TestARefundMadeAtTheChannelIsAdopted(t *testing.T) {
 		require.Equal(t, "merchant 40 held 0, receivable 0; pending 0 refunded 60 PARTIAL", s.stands(t, "o"))
 		_, err := s.ask("o", "r", 41)
 		require.ErrorIs(t, err, refund.ErrExceeds, "it counts against the ceiling")
-		list, err := s.Refunds.List(t.Context(), s.Tenant, refund.Filter{OutTradeNo: "o", Limit: 10})
+		list, err := refund.List(t.Context(), s.Engine, s.Tenant, refund.Filter{OutTradeNo: "o", Limit: 10})
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		require.Regexp(t, `^channel-[0-9a-f]{40}$`, list[0].OutRefundNo)
@@ -784,7 +784,7 @@ func TestAnOperatorsRetryAndARefundWhoseFlowWasLost(t *testing.T) {
 	require.ErrorIs(t, err, refund.ErrEnded)
 	_, err = s.Refunds.Retry(t.Context(), s.Tenant, "none")
 	require.ErrorIs(t, err, refund.ErrNotFound)
-	_, err = s.Refunds.Get(t.Context(), "another", "r")
+	_, err = refund.Find(t.Context(), s.Engine, "another", "r")
 	require.ErrorIs(t, err, refund.ErrNotFound)
 	s.RequireInvariants(t)
 }

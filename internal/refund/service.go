@@ -77,9 +77,9 @@ func New(c Config) *Service {
 	return &Service{c.Pool, c.Accounts, c.Entry, c.Driver, c.Shares, c.PublicURL, c.Log, c.Now, cmp.Or(c.RedriveAfter, restartAfter)}
 }
 
-// Get reads a refund of a tenant. Error: [ErrNotFound].
-func (s *Service) Get(ctx context.Context, tenantID, outRefundNo string) (Refund, error) {
-	return one(ctx, s.pool, "r.tenant_id = $1 AND r.out_refund_no = $2", tenantID, outRefundNo)
+// Find reads a refund of a tenant. Error: [ErrNotFound].
+func Find(ctx context.Context, db payment.Querier, tenantID, outRefundNo string) (Refund, error) {
+	return one(ctx, db, "r.tenant_id = $1 AND r.out_refund_no = $2", tenantID, outRefundNo)
 }
 
 // Filter narrows a list; zero values do not. Before is the cursor: only rows with a smaller id.
@@ -91,8 +91,8 @@ type Filter struct {
 }
 
 // List gives refunds of a tenant, newest first.
-func (s *Service) List(ctx context.Context, tenantID string, f Filter) ([]Refund, error) {
-	rows, err := s.pool.Query(ctx, refundSQL+`
+func List(ctx context.Context, db payment.Querier, tenantID string, f Filter) ([]Refund, error) {
+	rows, err := db.Query(ctx, refundSQL+`
  WHERE r.tenant_id = $1 AND ($2::text = '' OR r.state = $2)
    AND ($3::text = '' OR coalesce(p.out_trade_no, e.out_trade_no) = $3) AND ($4::bigint = 0 OR r.id < $4)
  ORDER BY r.id DESC LIMIT $5`, tenantID, f.State, f.OutTradeNo, f.Before, f.Limit)
@@ -109,7 +109,7 @@ func (s *Service) List(ctx context.Context, tenantID string, f Filter) ([]Refund
 // Retry makes the flow of an open refund ask its channel now, and call it again under the same number where the channel does
 // not know it. Errors: [ErrNotFound], [ErrEnded], and [channel.ErrUnsupported] where only a callback can end it.
 func (s *Service) Retry(ctx context.Context, tenantID, outRefundNo string) (Refund, error) {
-	r, err := s.Get(ctx, tenantID, outRefundNo)
+	r, err := Find(ctx, s.pool, tenantID, outRefundNo)
 	switch {
 	case err != nil:
 		return r, err

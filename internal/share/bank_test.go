@@ -282,7 +282,7 @@ func (s *sharer) refused(t *testing.T, want error, r share.Request) {
 
 func (s *sharer) get(t *testing.T, number string) share.Share {
 	t.Helper()
-	sh, err := s.shares.Get(t.Context(), s.Tenant, number)
+	sh, err := share.Find(t.Context(), s.Engine, s.Tenant, number)
 	require.NoError(t, err)
 	return sh
 }

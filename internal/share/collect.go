@@ -14,6 +14,7 @@ import (
 	"github.com/paylatch/paylatch/internal/alert"
 	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/payment"
 )
 
 // ErrNothingOwed says that no receiver owes anything that is not being collected already.
@@ -69,8 +70,8 @@ func (s *Service) AskOwed(ctx context.Context, shareID int64) (open bool, err er
 }
 
 // Returns lists what refunds take back of a sharing, oldest first.
-func (s *Service) Returns(ctx context.Context, shareID int64) ([]Return, error) {
-	return returns(ctx, s.pool, " WHERE s.id = $1 ORDER BY r.id", shareID)
+func Returns(ctx context.Context, db payment.Querier, shareID int64) ([]Return, error) {
+	return returns(ctx, db, " WHERE s.id = $1 ORDER BY r.id", shareID)
 }
 
 // startReturnsDue starts the flows of sharings whose receivers are being asked and that should have moved by now.

@@ -234,7 +234,7 @@ func TestListsNarrowAndPage(t *testing.T) {
 		s.share(t, share.Request{OutTradeNo: "p", OutOrderNo: fmt.Sprint("p", i), Receivers: amounts("a", 1)})
 	}
 	numbers := func(f share.Filter) (list []string) {
-		found, err := s.shares.List(t.Context(), s.Tenant, f)
+		found, err := share.List(t.Context(), s.Engine, s.Tenant, f)
 		require.NoError(t, err)
 		for _, sh := range found {
 			require.Len(t, sh.Legs, 1)
@@ -246,6 +246,6 @@ func TestListsNarrowAndPage(t *testing.T) {
 	require.Equal(t, []string{"p4", "o4", "p3"}, numbers(share.Filter{Limit: 3}))
 	require.Equal(t, []string{"p1", "p0"}, numbers(share.Filter{OutTradeNo: "p", Before: s.get(t, "p2").ID, Limit: 3}))
 	require.Empty(t, numbers(share.Filter{State: share.Succeeded, Limit: 3}))
-	_, err := s.shares.Get(t.Context(), "somebody-else", "o1")
+	_, err := share.Find(t.Context(), s.Engine, "somebody-else", "o1")
 	require.ErrorIs(t, err, share.ErrNotFound)
 }

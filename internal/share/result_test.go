@@ -410,7 +410,7 @@ func TestAChannelThatCannotBeAskedEndsLegsByCallback(t *testing.T) {
 		_, err := h.Books.Apply(t.Context(), d.EventID)
 		require.NoError(t, err)
 	}
-	got, err := h.Shares.Get(t.Context(), h.Tenant, "s")
+	got, err := share.Find(t.Context(), h.Engine, h.Tenant, "s")
 	require.NoError(t, err)
 	require.Equal(t, share.Succeeded, got.State)
 	require.Equal(t, 194, h.Balance(t, "receiver:a"))

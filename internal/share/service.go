@@ -242,13 +242,9 @@ func setAside(ctx context.Context, tx pgx.Tx, sh Share) error {
 	return err
 }
 
-// Get reads a sharing of a tenant. Error: [ErrNotFound].
-func (s *Service) Get(ctx context.Context, tenantID, outOrderNo string) (sh Share, err error) {
-	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		sh, err = one(ctx, tx, " WHERE s.tenant_id = $1 AND s.out_order_no = $2", tenantID, outOrderNo)
-		return err
-	})
-	return sh, err
+// Find reads a sharing of a tenant. Error: [ErrNotFound].
+func Find(ctx context.Context, db payment.Querier, tenantID, outOrderNo string) (Share, error) {
+	return one(ctx, db, " WHERE s.tenant_id = $1 AND s.out_order_no = $2", tenantID, outOrderNo)
 }
 
 // Filter narrows a list; zero values do not. Before is the cursor: only rows with a smaller id.
@@ -260,13 +256,9 @@ type Filter struct {
 }
 
 // List gives sharings, newest first.
-func (s *Service) List(ctx context.Context, tenantID string, f Filter) (list []Share, err error) {
-	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		list, err = many(ctx, tx, ` WHERE s.tenant_id = $1 AND ($2::text = '' OR p.out_trade_no = $2) AND ($3::text = '' OR s.state = $3)
+func List(ctx context.Context, db payment.Querier, tenantID string, f Filter) ([]Share, error) {
+	return many(ctx, db, ` WHERE s.tenant_id = $1 AND ($2::text = '' OR p.out_trade_no = $2) AND ($3::text = '' OR s.state = $3)
    AND ($4::bigint = 0 OR s.id < $4) ORDER BY s.id DESC LIMIT $5`, tenantID, f.OutTradeNo, f.State, f.Before, f.Limit)
-		return err
-	})
-	return list, err
 }
 
 // Retry takes a refused sharing up again under its own number, within what is left now, once its cause is gone. One that is

@@ -33,7 +33,7 @@ func (s *sharer) refund(t *testing.T, number string, amount int64) refund.Refund
 // advance has the one thing done that is due for a refund, and books what the channel says of it.
 func (s *sharer) advance(t *testing.T, number string) refund.State {
 	t.Helper()
-	r, err := s.Refunds.Get(t.Context(), s.Tenant, number)
+	r, err := refund.Find(t.Context(), s.Engine, s.Tenant, number)
 	require.NoError(t, err)
 	p, err := s.Refunds.Advance(t.Context(), r.ID, 0)
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func (s *sharer) advance(t *testing.T, number string) refund.State {
 		require.NoError(t, err)
 	}
 	s.driver.Book(t, s.books)
-	r, err = s.Refunds.Get(t.Context(), s.Tenant, number)
+	r, err = refund.Find(t.Context(), s.Engine, s.Tenant, number)
 	require.NoError(t, err)
 	s.RequireInvariants(t)
 	return r.State
@@ -60,11 +60,11 @@ func (s *sharer) receivable(t *testing.T) {
 func (s *sharer) returns(t *testing.T) (list []string) {
 	t.Helper()
 	for _, number := range []string{"s", "s2"} {
-		sh, err := s.shares.Get(t.Context(), s.Tenant, number)
+		sh, err := share.Find(t.Context(), s.Engine, s.Tenant, number)
 		if err != nil {
 			continue
 		}
-		found, err := s.shares.Returns(t.Context(), sh.ID)
+		found, err := share.Returns(t.Context(), s.Engine, sh.ID)
 		require.NoError(t, err)
 		for _, r := range found {
 			list = append(list, fmt.Sprintf("%s %s %d %s", r.OutRefundNo, r.Account, r.Amount, r.State))

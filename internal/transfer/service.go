@@ -341,16 +341,9 @@ func (s *Service) soon(ctx context.Context, list ...Transfer) {
 	}
 }
 
-// Get reads a transfer of a tenant. Error: [ErrNotFound].
-func (s *Service) Get(ctx context.Context, tenantID string, id int64) (t Transfer, err error) {
-	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		t, err = read(ctx, tx, id)
-		if err == nil && t.TenantID != tenantID {
-			err = ErrNotFound
-		}
-		return err
-	})
-	return t, err
+// Find reads a transfer of a tenant. Error: [ErrNotFound].
+func Find(ctx context.Context, q database.Querier, tenantID string, id int64) (Transfer, error) {
+	return one(ctx, q, transferSQL+" WHERE tenant_id = $1 AND id = $2", tenantID, id)
 }
 
 func read(ctx context.Context, tx pgx.Tx, id int64) (Transfer, error) {

@@ -434,7 +434,7 @@ func TestMoneyThatIsNotHeldAnyMoreIsNotMoved(t *testing.T) {
 	}))
 	_, err = s.Transfers.Settle(t.Context(), got.ID, "")
 	require.Error(t, err)
-	now, err := s.Transfers.Get(t.Context(), s.Tenant, got.ID)
+	now, err := transfer.Find(t.Context(), s.Engine, s.Tenant, got.ID)
 	require.NoError(t, err)
 	require.Equal(t, transfer.Trying, now.State, "rolled back with its decision")
 	require.Equal(t, untouched, s.stands(t))
