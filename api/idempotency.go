@@ -202,10 +202,17 @@ func complete(ctx context.Context, tx pgx.Tx, status int, body any) error {
 	if err != nil {
 		return fmt.Errorf("write down the answer: %w", err)
 	}
-	return idempotency.Complete(ctx, tx, idempotency.Answer{Status: status, ContentType: jsonType, Body: text})
+	a := idempotency.Answer{Status: status, ContentType: jsonType, Body: text}
+	if _, refused := body.(*problem); refused {
+		a.ContentType = problemType
+	}
+	return idempotency.Complete(ctx, tx, a)
 }
 
-const jsonType = "application/json; charset=utf-8"
+const (
+	jsonType    = "application/json; charset=utf-8"
+	problemType = "application/problem+json"
+)
 
 // recorder keeps an answer back. Headers go to the client's writer at once: they are not sent before the body is.
 type recorder struct {

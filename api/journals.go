@@ -211,7 +211,10 @@ func (s *server) createAccount(c *gin.Context) {
 	var created bool
 	err := database.InTx(c.Request.Context(), s.Engine, func(tx pgx.Tx) (err error) {
 		a, created, err = ledger.OpenAccount(c.Request.Context(), tx, who(c).TenantID, body.Code, body.Currency, body.AllowNegative)
-		return err
+		if err != nil {
+			return err
+		}
+		return complete(c.Request.Context(), tx, madeOrFound(created), newAccountBody(a))
 	})
 	if errors.Is(err, ledger.ErrKeyReused) {
 		err = newProblem(http.StatusUnprocessableEntity, "account_exists", "the account exists with another allow_negative")
@@ -220,9 +223,5 @@ func (s *server) createAccount(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
-	}
-	c.JSON(status, newAccountBody(a))
+	c.JSON(madeOrFound(created), newAccountBody(a))
 }

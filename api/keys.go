@@ -95,8 +95,10 @@ func (s *server) revokeKey(c *gin.Context) {
 	}
 	var k tenant.Key
 	err = database.InTx(c.Request.Context(), s.Engine, func(tx pgx.Tx) (err error) {
-		k, err = tenant.RevokeKey(c.Request.Context(), tx, who(c).TenantID, id, true)
-		return err
+		if k, err = tenant.RevokeKey(c.Request.Context(), tx, who(c).TenantID, id, true); err != nil {
+			return err
+		}
+		return complete(c.Request.Context(), tx, http.StatusOK, newKeyBody(k))
 	})
 	if err != nil {
 		s.fail(c, err)

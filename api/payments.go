@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/acquiring"
@@ -217,7 +218,16 @@ func (s *server) createPayment(c *gin.Context) {
 		return
 	}
 	tenantID := who(c).TenantID
-	p, created, err := s.Orders.Create(c.Request.Context(), tenantID, request, time.Now())
+	var detail paymentDetail
+	p, created, err := s.Orders.Create(c.Request.Context(), tenantID, request, time.Now(), func(tx pgx.Tx, p payment.Payment, created bool) error {
+		if waitsForChannel(p) {
+			return nil
+		}
+		if detail, err = s.paymentDetail(c.Request.Context(), tx, p); err != nil {
+			return err
+		}
+		return complete(c.Request.Context(), tx, madeOrFound(created), detail)
+	})
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -227,19 +237,32 @@ func (s *server) createPayment(c *gin.Context) {
 		s.log.Warn("events that came before their order wait for the re-drive", zap.String("tenant", tenantID),
 			zap.String("order", p.OutTradeNo), zap.Error(err))
 	}
+	if !waitsForChannel(p) {
+		c.JSON(madeOrFound(created), detail)
+		return
+	}
 	if p, err = s.announce(c.Request.Context(), p); err != nil {
 		unfinished(c) // the order is there
 		s.fail(c, err)
 		return
 	}
-	if p.PrepayState != nil && *p.PrepayState == payment.PrepayPending {
+	if waitsForChannel(p) {
 		unfinished(c)
 	}
-	status := http.StatusOK
+	s.showPayment(c, madeOrFound(created), p)
+}
+
+// waitsForChannel tells whether an order is not announced yet: what is said of it now is not the last word.
+func waitsForChannel(p payment.Payment) bool {
+	return p.PrepayState != nil && *p.PrepayState == payment.PrepayPending
+}
+
+// madeOrFound is the status of a request that makes something: 201, or 200 for what the same request made before.
+func madeOrFound(created bool) int {
 	if created {
-		status = http.StatusCreated
+		return http.StatusCreated
 	}
-	s.showPayment(c, status, p)
+	return http.StatusOK
 }
 
 // prepayWait is how long a request waits for its channel; the announcement goes on after it.
@@ -248,7 +271,7 @@ const prepayWait = 6 * time.Second
 // announce has an order's channel told of it, and gives the order as it is then. What the channel does not answer in time
 // is there when the request comes again.
 func (s *server) announce(ctx context.Context, p payment.Payment) (payment.Payment, error) {
-	if s.Prepay == nil || p.State != payment.Pending || p.PrepayState == nil || *p.PrepayState != payment.PrepayPending || p.CloseRequestedAt != nil {
+	if s.Prepay == nil || p.State != payment.Pending || !waitsForChannel(p) || p.CloseRequestedAt != nil {
 		return p, nil
 	}
 	wait, cancel := context.WithTimeout(ctx, prepayWait)
@@ -277,7 +300,13 @@ func (s *server) closePayment(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	p, err := s.Orders.Close(c.Request.Context(), who(c).TenantID, number)
+	var detail paymentDetail
+	p, err := s.Orders.Close(c.Request.Context(), who(c).TenantID, number, func(tx pgx.Tx, p payment.Payment) error {
+		if detail, err = s.paymentDetail(c.Request.Context(), tx, p); err != nil || p.State == payment.Pending {
+			return err
+		}
+		return complete(c.Request.Context(), tx, http.StatusOK, detail)
+	})
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -287,7 +316,7 @@ func (s *server) closePayment(c *gin.Context) {
 		status = http.StatusAccepted
 		s.Acquiring.RequestClose(c.Request.Context(), orderRef(p))
 	}
-	s.showPayment(c, status, p)
+	c.JSON(status, detail)
 }
 
 // outTradeNo reads the path's number; what cannot be a number names no payment.
@@ -313,7 +342,7 @@ func (s *server) getPayment(c *gin.Context) {
 	s.showPayment(c, http.StatusOK, p)
 }
 
-func (s *server) movePayment(move func(ctx context.Context, tenantID, outTradeNo string) (payment.Payment, error)) gin.HandlerFunc {
+func (s *server) movePayment(move func(ctx context.Context, tenantID, outTradeNo string, then ...payment.Moved) (payment.Payment, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		number, err := outTradeNo(c)
 		if err == nil {
@@ -323,21 +352,38 @@ func (s *server) movePayment(move func(ctx context.Context, tenantID, outTradeNo
 			s.fail(c, err)
 			return
 		}
-		p, err := move(c.Request.Context(), who(c).TenantID, number)
+		var detail paymentDetail
+		_, err = move(c.Request.Context(), who(c).TenantID, number, func(tx pgx.Tx, p payment.Payment) error {
+			if detail, err = s.paymentDetail(c.Request.Context(), tx, p); err != nil {
+				return err
+			}
+			// By the time of a repeat the order may be where this move is illegal.
+			return complete(c.Request.Context(), tx, http.StatusOK, detail)
+		})
 		if err != nil {
 			s.fail(c, err)
 			return
 		}
-		s.showPayment(c, http.StatusOK, p)
+		c.JSON(http.StatusOK, detail)
 	}
 }
 
 func (s *server) showPayment(c *gin.Context, status int, p payment.Payment) {
-	events, err := s.Orders.Events(c.Request.Context(), p.TenantID, payment.EventFilter{OutTradeNo: p.OutTradeNo, Limit: maxLimit})
+	var detail paymentDetail
+	err := s.read(c, func(ctx context.Context, tx pgx.Tx) (err error) {
+		detail, err = s.paymentDetail(ctx, tx, p)
+		return err
+	})
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
+	c.JSON(status, detail)
+}
+
+// paymentDetail adds to an order what channels reported about it, as tx sees it.
+func (s *server) paymentDetail(ctx context.Context, tx pgx.Tx, p payment.Payment) (paymentDetail, error) {
+	events, err := payment.ListEvents(ctx, tx, p.TenantID, payment.EventFilter{OutTradeNo: p.OutTradeNo, Limit: maxLimit})
 	detail := paymentDetail{paymentBody: s.paymentBody(p), Events: []eventBody{}, JournalKeys: []string{}}
 	for _, e := range events {
 		detail.Events = append(detail.Events, newEventBody(e))
@@ -345,7 +391,7 @@ func (s *server) showPayment(c *gin.Context, status int, p payment.Payment) {
 			detail.JournalKeys = append(detail.JournalKeys, *e.JournalKey)
 		}
 	}
-	c.JSON(status, detail)
+	return detail, err
 }
 
 func (s *server) listPayments(c *gin.Context) {

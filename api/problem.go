@@ -155,6 +155,6 @@ func (s *server) fail(c *gin.Context, err error) {
 		c.Header("Retry-After", "1")
 	}
 	c.Abort()
-	c.Header("Content-Type", "application/problem+json")
+	c.Header("Content-Type", problemType)
 	c.JSON(p.Status, p)
 }

@@ -97,7 +97,7 @@ func (s *server) createRefund(c *gin.Context) {
 	}
 	r, created, err := s.Refunds.Create(c.Request.Context(), refund.Request{
 		TenantID: who(c).TenantID, OutTradeNo: number, OutRefundNo: body.OutRefundNo, Amount: *body.Amount, Reason: body.Reason,
-	})
+	}, s.keepRefund(c))
 	s.showRefund(c, r, created, err)
 }
 
@@ -112,8 +112,15 @@ func (s *server) returnMoney(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	r, created, err := s.Refunds.Return(c.Request.Context(), who(c).TenantID, id, reason, false)
+	r, created, err := s.Refunds.Return(c.Request.Context(), who(c).TenantID, id, reason, false, s.keepRefund(c))
 	s.showRefund(c, r, created, err)
+}
+
+// keepRefund keeps the answer to what asked for a refund, in the transaction that made it.
+func (s *server) keepRefund(c *gin.Context) refund.Then {
+	return func(tx pgx.Tx, r refund.Refund, created bool) error {
+		return complete(c.Request.Context(), tx, madeOrFound(created), s.refundBody(r))
+	}
 }
 
 func (s *server) showRefund(c *gin.Context, r refund.Refund, created bool, err error) {
@@ -121,11 +128,7 @@ func (s *server) showRefund(c *gin.Context, r refund.Refund, created bool, err e
 		s.fail(c, err)
 		return
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
-	}
-	c.JSON(status, s.refundBody(r))
+	c.JSON(madeOrFound(created), s.refundBody(r))
 }
 
 // outRefundNo reads the path's number; what cannot be a number names no refund.
@@ -161,7 +164,7 @@ func (s *server) retryRefund(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	r, err := s.Refunds.Retry(c.Request.Context(), who(c).TenantID, number)
+	r, err := s.Refunds.Retry(c.Request.Context(), who(c).TenantID, number, s.keepRefund(c))
 	if err != nil {
 		s.fail(c, err)
 		return

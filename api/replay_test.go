@@ -242,14 +242,27 @@ func TestAFailureOfOursIsTriedAnewByTheSameRequestAlone(t *testing.T) {
 	t.Parallel()
 	f := newFace(t)
 	// It fails after its effect, in a panic.
+	f.account(t, "a", 500)
+	f.account(t, "b", 0)
+	flow := and(move("a", "b", 1), `"mode":"tcc"`)
 	f.broken.Store(true)
-	f.post(t, "panic", "/v1/payments", orderBody("o")).problem(t, 500, "internal")
+	f.post(t, "panic", "/v1/transfers", flow).problem(t, 500, "internal")
 	f.broken.Store(false)
-	require.Equal(t, 1, f.Count(t, "SELECT count(*) FROM payments"))
-	f.post(t, "panic", "/v1/payments", orderBody("another")).problem(t, 422, "idempotency_key_reused")
-	again := f.post(t, "panic", "/v1/payments", orderBody("o")).is(t, 200)
-	require.Empty(t, again.Header.Get("Idempotency-Replayed"))
-	f.post(t, "panic", "/v1/payments", orderBody("o")).replayed(t, again)
+	require.Equal(t, 1, f.transfers(t))
+	f.post(t, "panic", "/v1/transfers", move("a", "b", 2)).problem(t, 422, "idempotency_key_reused")
+	again := f.post(t, "panic", "/v1/transfers", flow).is(t, 201)
+	require.Equal(t, again.Text, f.post(t, "panic", "/v1/transfers", flow).is(t, 201).Text)
+	require.Equal(t, 1, f.transfers(t))
+
+	// It fails within its effect's transaction, in a panic.
+	f.broken.Store(true)
+	f.post(t, "within", "/v1/payments", orderBody("o")).problem(t, 500, "internal")
+	f.broken.Store(false)
+	require.Zero(t, f.Count(t, "SELECT count(*) FROM payments"))
+	f.post(t, "within", "/v1/payments", orderBody("another")).problem(t, 422, "idempotency_key_reused")
+	first := f.post(t, "within", "/v1/payments", orderBody("o")).is(t, 201)
+	require.Empty(t, first.Header.Get("Idempotency-Replayed"))
+	f.post(t, "within", "/v1/payments", orderBody("o")).replayed(t, first)
 
 	// It fails before its effect.
 	_, err := f.Owner.Exec(t.Context(), "ALTER TABLE payments RENAME TO elsewhere")

@@ -54,16 +54,19 @@ func (s *server) createShare(c *gin.Context) {
 			})
 		}
 	}
-	sh, created, err := s.Shares.Create(c.Request.Context(), request)
+	sh, created, err := s.Shares.Create(c.Request.Context(), request, s.keepShare(c))
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	status := http.StatusOK
-	if created {
-		status = http.StatusCreated
+	c.JSON(madeOrFound(created), s.shareBody(sh))
+}
+
+// keepShare keeps the answer to what asked for a sharing, in the transaction that made it.
+func (s *server) keepShare(c *gin.Context) share.Then {
+	return func(tx pgx.Tx, sh share.Share, created bool) error {
+		return complete(c.Request.Context(), tx, madeOrFound(created), s.shareBody(sh))
 	}
-	c.JSON(status, s.shareBody(sh))
 }
 
 // outOrderNo reads the path's number; what cannot be a number names no sharing.
@@ -120,15 +123,14 @@ func (s *server) collectShare(c *gin.Context) {
 	if err == nil && !isText(body.Account) {
 		err = badRequest("account_invalid", "account is not text")
 	}
-	var sh share.Share
-	if err == nil {
-		sh, err = s.Shares.Collect(c.Request.Context(), who(c).TenantID, number, body.Account)
-	}
 	var whole shareBody
 	if err == nil {
-		err = s.read(c, func(ctx context.Context, tx pgx.Tx) error {
-			whole, err = s.wholeShare(ctx, tx, sh)
-			return err
+		ctx := c.Request.Context()
+		_, err = s.Shares.Collect(ctx, who(c).TenantID, number, body.Account, func(tx pgx.Tx, sh share.Share, _ bool) error {
+			if whole, err = s.wholeShare(ctx, tx, sh); err != nil {
+				return err
+			}
+			return complete(ctx, tx, http.StatusOK, whole)
 		})
 	}
 	if err != nil {
@@ -168,7 +170,7 @@ func (s *server) retryShare(c *gin.Context) {
 	}
 	var sh share.Share
 	if err == nil {
-		sh, err = s.Shares.Retry(c.Request.Context(), who(c).TenantID, number)
+		sh, err = s.Shares.Retry(c.Request.Context(), who(c).TenantID, number, s.keepShare(c))
 	}
 	if err != nil {
 		s.fail(c, err)

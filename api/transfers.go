@@ -103,6 +103,9 @@ func (s *server) createTransfer(c *gin.Context) {
 	}
 	t, created, err := s.Transfers.Create(c.Request.Context(), transfer.Request{
 		TenantID: who(c).TenantID, Reference: body.Reference, IdempotencyKey: key, Mode: body.Mode, Legs: legs,
+	}, func(tx pgx.Tx, t transfer.Transfer) error {
+		status, answer := s.transferAnswer(t)
+		return complete(c.Request.Context(), tx, status, answer)
 	})
 	if err != nil {
 		s.fail(c, err)
@@ -118,7 +121,12 @@ func (s *server) createTransfer(c *gin.Context) {
 			return
 		}
 	}
-	s.answerTransfer(c, t)
+	status, answer := s.transferAnswer(t)
+	if refused, ok := answer.(*problem); ok {
+		s.fail(c, refused)
+		return
+	}
+	c.JSON(status, answer)
 }
 
 const maxReference = 128
@@ -152,18 +160,19 @@ var refusals = map[string]string{
 	transfer.Canceled:           "it was cancelled",
 }
 
-func (s *server) answerTransfer(c *gin.Context, t transfer.Transfer) {
+// transferAnswer is what a transfer is answered with as it is: itself, or why it was refused.
+func (s *server) transferAnswer(t transfer.Transfer) (status int, body any) {
 	switch t.State {
 	case transfer.Trying:
-		c.JSON(http.StatusAccepted, s.transferBody(t))
+		return http.StatusAccepted, s.transferBody(t)
 	case transfer.Cancelling, transfer.Cancelled:
 		code := transfer.Canceled
 		if t.Failure != nil {
 			code = *t.Failure
 		}
-		s.fail(c, newProblem(http.StatusConflict, code, "transfer "+strconv.FormatInt(t.ID, 10)+": "+refusals[code]))
+		return http.StatusConflict, newProblem(http.StatusConflict, code, "transfer "+strconv.FormatInt(t.ID, 10)+": "+refusals[code])
 	default:
-		c.JSON(http.StatusCreated, s.transferBody(t))
+		return http.StatusCreated, s.transferBody(t)
 	}
 }
 

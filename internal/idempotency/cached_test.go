@@ -93,6 +93,19 @@ func TestAnAnswerThatIsNotCommittedIsNotRemembered(t *testing.T) {
 	require.Equal(t, answered, h.answer(t, k, request))
 	require.Len(t, s.puts, 1)
 	require.Equal(t, answered, h.answer(t, k, request))
+
+	// What is answered is what was kept: it is remembered, and not written twice.
+	k.Key = "another"
+	claim := h.claim(t, k, request)
+	require.NoError(t, database.InTx(claim.Context(t.Context()), h.Engine, func(tx pgx.Tx) error {
+		return idempotency.Complete(claim.Context(t.Context()), tx, answered)
+	}))
+	require.Len(t, s.puts, 1, "not before the commit")
+	_, err := h.Owner.Exec(t.Context(), "ALTER TABLE idempotency_keys RENAME TO elsewhere")
+	require.NoError(t, err)
+	require.NoError(t, claim.Finish(t.Context(), answered))
+	require.Len(t, s.puts, 2)
+	require.Equal(t, answered, h.answer(t, k, request))
 }
 
 func TestAnAnswerThatACacheKeepsTooLongIsNone(t *testing.T) {

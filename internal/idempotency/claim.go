@@ -18,6 +18,8 @@ type Claim struct {
 	fingerprint Fingerprint
 	begun       time.Time
 	token       []byte
+	// kept is what the effect's own transaction kept, if it was committed.
+	kept *Answer
 }
 
 type claimKey struct{}
@@ -39,8 +41,8 @@ func (c *Claim) fence(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// Complete keeps the answer of the context's request within the effect's own transaction, for an effect that has no key of its
-// own by which a repeat would find it. What is kept need not be all that is answered now: a secret is shown once. Without a
+// Complete keeps the answer of the context's request within the effect's own transaction: either both are there or none. What is
+// kept need not be all that is answered now: a secret is shown once. Without a
 // claim in the context there is nothing to keep. Error: [ErrInProgress] where another has the claim.
 func Complete(ctx context.Context, tx pgx.Tx, a Answer) error {
 	c, ok := ctx.Value(claimKey{}).(*Claim)
@@ -54,11 +56,17 @@ func Complete(ctx context.Context, tx pgx.Tx, a Answer) error {
 	if tag.RowsAffected() == 0 {
 		return ErrInProgress
 	}
+	c.kept = &a
 	return nil
 }
 
-// Finish keeps the answer. Where it is kept already, or another has the claim, nothing happens.
+// Finish keeps the answer. Where it is kept already, or another has the claim, nothing happens. It is called with what the
+// caller is told: an answer that [Complete] was given and that is told as well was committed, and is not written again.
 func (c *Claim) Finish(ctx context.Context, a Answer) error {
+	if c.kept != nil && c.kept.same(a) {
+		c.store.remember(ctx, c.key, c.fingerprint, a, c.store.ttl-time.Since(c.begun))
+		return nil
+	}
 	kept, err := c.exec(ctx, finishSQL, c.args(a.Status, a.ContentType, a.Location, a.Body)...)
 	if err != nil {
 		return fmt.Errorf("keep the answer: %w", err)

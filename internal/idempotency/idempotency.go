@@ -4,15 +4,16 @@
 //   - A request claims its key with a token and a lease, committed at once, so that twins see it.
 //   - Every transaction of the request checks at its end that the token is still its own, and keeps it so until it has
 //     committed (see database.WithFence). Whoever lost the key changes nothing any more.
-//   - The answer is kept right after the effect, or within its transaction ([Complete]).
-//   - A process that dies leaves a lease that lapses. The same request then takes the key over and runs again; the effect's
-//     own key (out_trade_no, reference, …) makes it find what was done. An effect without such a key completes the claim within
-//     its transaction, so that the answer is there if the effect is.
+//   - The answer is kept within the effect's transaction ([Complete]), or right after it where it is not known there.
+//   - A process that dies leaves the answer if it left the effect. Where it did not, it leaves a lease that lapses: the same
+//     request then takes the key over and runs again, and the effect's own key (out_trade_no, reference, …) makes it find what
+//     was done.
 //
 // The table is the truth. A cache in front of it only saves the read of an answer that is final.
 package idempotency
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -65,6 +66,10 @@ type Answer struct {
 	ContentType string `json:"content_type"`
 	Location    string `json:"location,omitempty"`
 	Body        []byte `json:"body"`
+}
+
+func (a Answer) same(b Answer) bool {
+	return a.Status == b.Status && a.ContentType == b.ContentType && a.Location == b.Location && bytes.Equal(a.Body, b.Body)
 }
 
 // Store keeps keys, with the API's role: row-level security shows one tenant's.

@@ -65,9 +65,9 @@ func (r Request) fingerprint() ([]byte, error) {
 }
 
 // Create makes an order; created is false when the same request made it before, and the order comes back as it is now.
-// Two calls at once, or years apart, make one order. Errors: [ErrNumberReused],
+// Two calls at once, or years apart, make one order. then runs last in the transaction. Errors: [ErrNumberReused],
 // [ErrUnknownAccount], [ErrAmbiguousAccount], [stock.ErrUnknownSKU], [stock.ErrOutOfStock].
-func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now time.Time) (p Payment, created bool, err error) {
+func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now time.Time, then ...func(tx pgx.Tx, p Payment, created bool) error) (p Payment, created bool, err error) {
 	fingerprint, err := r.fingerprint()
 	if err != nil {
 		return Payment{}, false, err
@@ -92,6 +92,11 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 			return err
 		}
 		p, err = readPayment(ctx, tx, tenantID, r.OutTradeNo)
+		for _, do := range then {
+			if err == nil {
+				err = do(tx, p, created)
+			}
+		}
 		return err
 	})
 	if err != nil {
@@ -230,10 +235,13 @@ func (o *Orders) List(ctx context.Context, tenantID string, f Filter) (list []Pa
 	return list, nil
 }
 
+// Moved runs last in the transaction of a move, with the order as it is after it.
+type Moved func(tx pgx.Tx, p Payment) error
+
 // Close closes an order that nobody has paid. Closed already: nothing happens. An order whose channel can be asked stays
 // PENDING with CloseRequestedAt set: its channel has to close it first. Errors: [ErrNotFound], [ErrAlreadyPaid].
-func (o *Orders) Close(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
-	return o.move(ctx, tenantID, outTradeNo, Closed, closeSQL)
+func (o *Orders) Close(ctx context.Context, tenantID, outTradeNo string, then ...Moved) (Payment, error) {
+	return o.move(ctx, tenantID, outTradeNo, Closed, closeSQL, then)
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -244,43 +252,55 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Ship marks a paid order as shipped. Shipped already: nothing happens. Errors: [ErrNotFound], [ErrIllegalMove].
-func (o *Orders) Ship(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
-	return o.move(ctx, tenantID, outTradeNo, Shipped, shipSQL)
+func (o *Orders) Ship(ctx context.Context, tenantID, outTradeNo string, then ...Moved) (Payment, error) {
+	return o.move(ctx, tenantID, outTradeNo, Shipped, shipSQL, then)
 }
 
 // Complete ends a shipped order. Completed already: nothing happens. Errors: [ErrNotFound], [ErrIllegalMove].
-func (o *Orders) Complete(ctx context.Context, tenantID, outTradeNo string) (Payment, error) {
-	return o.move(ctx, tenantID, outTradeNo, Completed, completeSQL)
+func (o *Orders) Complete(ctx context.Context, tenantID, outTradeNo string, then ...Moved) (Payment, error) {
+	return o.move(ctx, tenantID, outTradeNo, Completed, completeSQL, then)
 }
 
-// move runs a guarded update; its affected rows decide, and with none the row says why.
-func (o *Orders) move(ctx context.Context, tenantID, outTradeNo string, to State, update string) (p Payment, err error) {
+func (o *Orders) move(ctx context.Context, tenantID, outTradeNo string, to State, update string, then []Moved) (p Payment, err error) {
 	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, update, tenantID, outTradeNo)
-		if err != nil {
-			return err
+		p, err = moveWithin(ctx, tx, tenantID, outTradeNo, to, update)
+		for _, do := range then {
+			if err == nil {
+				err = do(tx, p)
+			}
 		}
-		if p, err = readPayment(ctx, tx, tenantID, outTradeNo); err != nil {
-			return err
-		}
-		switch {
-		case tag.RowsAffected() == 1 && to == Closed:
-			return stock.Release(ctx, tx, tenantID, reservationKey(outTradeNo))
-		case tag.RowsAffected() == 1 || p.State == to:
-			return nil
-		case to == Closed && p.PrepayState != nil && p.State == Pending:
-			return requestClose(ctx, tx, &p)
-		case to == Closed:
-			// Paid, or still PENDING because a report of the payment is about to be booked.
-			return ErrAlreadyPaid
-		default:
-			return fmt.Errorf("%w: it is %s", ErrIllegalMove, p.State)
-		}
+		return err
 	})
 	if err != nil {
 		return Payment{}, fmt.Errorf("move payment %s to %s: %w", outTradeNo, to, err)
 	}
 	return p, nil
+}
+
+// moveWithin runs a guarded update; its affected rows decide, and with none the row says why.
+func moveWithin(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string, to State, update string) (Payment, error) {
+	tag, err := tx.Exec(ctx, update, tenantID, outTradeNo)
+	if err != nil {
+		return Payment{}, err
+	}
+	p, err := readPayment(ctx, tx, tenantID, outTradeNo)
+	if err != nil {
+		return Payment{}, err
+	}
+	switch {
+	case tag.RowsAffected() == 1 && to == Closed:
+		return p, stock.Release(ctx, tx, tenantID, reservationKey(outTradeNo))
+	case tag.RowsAffected() == 1 || p.State == to:
+		return p, nil
+	case to == Closed && p.PrepayState != nil && p.State == Pending:
+		err := requestClose(ctx, tx, &p)
+		return p, err
+	case to == Closed:
+		// Paid, or still PENDING because a report of the payment is about to be booked.
+		return p, ErrAlreadyPaid
+	default:
+		return p, fmt.Errorf("%w: it is %s", ErrIllegalMove, p.State)
+	}
 }
 
 // requestClose stores the wish to close an order that its channel must close first.
@@ -307,15 +327,21 @@ type EventFilter struct {
 // Events lists what channels reported, newest first.
 func (o *Orders) Events(ctx context.Context, tenantID string, f EventFilter) (list []Event, err error) {
 	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, eventSQL+`
- WHERE e.tenant_id = $1 AND ($2::text = '' OR e.state = $2) AND ($3::text = '' OR e.out_trade_no = $3) AND ($4::bigint = 0 OR e.id < $4)
- ORDER BY e.id DESC LIMIT $5`, tenantID, f.State, f.OutTradeNo, f.Before, f.Limit)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, pgx.RowToStructByName[Event])
+		list, err = ListEvents(ctx, tx, tenantID, f)
 		return err
 	})
+	return list, err
+}
+
+// ListEvents is [Orders.Events] within tx.
+func ListEvents(ctx context.Context, tx pgx.Tx, tenantID string, f EventFilter) ([]Event, error) {
+	rows, err := tx.Query(ctx, eventSQL+`
+ WHERE e.tenant_id = $1 AND ($2::text = '' OR e.state = $2) AND ($3::text = '' OR e.out_trade_no = $3) AND ($4::bigint = 0 OR e.id < $4)
+ ORDER BY e.id DESC LIMIT $5`, tenantID, f.State, f.OutTradeNo, f.Before, f.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByName[Event])
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}

@@ -55,7 +55,7 @@ func TestMovesAreGuarded(t *testing.T) {
 	require.ErrorIs(t, err, payment.ErrAlreadyPaid)
 
 	for _, step := range []struct {
-		move func(context.Context, string, string) (payment.Payment, error)
+		move func(context.Context, string, string, ...payment.Moved) (payment.Payment, error)
 		to   payment.State
 	}{{h.Orders.Ship, payment.Shipped}, {h.Orders.Complete, payment.Completed}} {
 		for range 2 { // the state it is already in is no error

@@ -40,11 +40,11 @@ type Request struct {
 
 // Create reserves the amount on the payment, holds it on the merchant's account and writes the refund down, in one
 // transaction; then its flow calls the channel. created is false when the refund was there before, and it comes back as it is
-// now. What receivers of a sharing have of it they give back, or owe. Errors: [ErrNumberReused], [ErrExceeds], [share.ErrOpen], [ErrNotPaid], [ErrPaymentNotFound], [ledger.ErrInsufficient].
-func (s *Service) Create(ctx context.Context, r Request) (made Refund, created bool, err error) {
+// now. What receivers of a sharing have of it they give back, or owe. then runs last in the transaction. Errors: [ErrNumberReused], [ErrExceeds], [share.ErrOpen], [ErrNotPaid], [ErrPaymentNotFound], [ledger.ErrInsufficient].
+func (s *Service) Create(ctx context.Context, r Request, then ...Then) (made Refund, created bool, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		made, created, err = s.create(ctx, tx, r)
-		return err
+		return last(tx, made, created, err, then)
 	})
 	if errors.Is(err, errTaken) {
 		// Somebody took the number at this moment, for this refund or another: what was begun is rolled back.
@@ -58,6 +58,18 @@ func (s *Service) Create(ctx context.Context, r Request) (made Refund, created b
 		s.begun(ctx, made)
 	}
 	return made, created, nil
+}
+
+// Then runs last in the transaction of what a merchant asked for, with the refund as it is after it.
+type Then func(tx pgx.Tx, r Refund, created bool) error
+
+func last(tx pgx.Tx, r Refund, created bool, err error, then []Then) error {
+	for _, do := range then {
+		if err == nil {
+			err = do(tx, r, created)
+		}
+	}
+	return err
 }
 
 // errTaken says that the number of a refund that was begun belongs to one that was committed meanwhile.
@@ -215,12 +227,12 @@ func insert(ctx context.Context, tx pgx.Tx, n newRefund, asks bool, now time.Tim
 
 // Return gives the money back that an event brought to suspense: its number is derived from the event, so that whoever asks
 // makes one refund. automatic says that no person asked: the channel has to confirm the payment first. What an earlier refund
-// that failed definitely has left undone is tried under the next number.
+// that failed definitely has left undone is tried under the next number. then runs last in the transaction.
 // Errors: [payment.ErrEventNotFound], [ErrNotInSuspense], [ErrRefundedAlready], [ledger.ErrInsufficient].
-func (s *Service) Return(ctx context.Context, tenantID string, eventID int64, reason string, automatic bool) (made Refund, created bool, err error) {
+func (s *Service) Return(ctx context.Context, tenantID string, eventID int64, reason string, automatic bool, then ...Then) (made Refund, created bool, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		made, created, err = s.giveBack(ctx, tx, tenantID, eventID, reason, automatic)
-		return err
+		return last(tx, made, created, err, then)
 	})
 	if err != nil {
 		return Refund{}, false, fmt.Errorf("give back the money of event %d: %w", eventID, err)

@@ -107,19 +107,20 @@ func List(ctx context.Context, db payment.Querier, tenantID string, f Filter) ([
 }
 
 // Retry makes the flow of an open refund ask its channel now, and call it again under the same number where the channel does
-// not know it. Errors: [ErrNotFound], [ErrEnded], and [channel.ErrUnsupported] where only a callback can end it.
-func (s *Service) Retry(ctx context.Context, tenantID, outRefundNo string) (Refund, error) {
-	r, err := Find(ctx, s.pool, tenantID, outRefundNo)
-	switch {
-	case err != nil:
-		return r, err
-	case r.State.Ended():
-		return r, fmt.Errorf("refund %s is %s: %w", outRefundNo, r.State, ErrEnded)
-	case !r.Asks:
-		return r, fmt.Errorf("refund %s: %w", outRefundNo, channel.ErrUnsupported)
-	}
+// not know it. then runs last in the transaction that puts it on record. Errors: [ErrNotFound], [ErrEnded], and [channel.ErrUnsupported] where only a callback can end it.
+func (s *Service) Retry(ctx context.Context, tenantID, outRefundNo string, then ...Then) (r Refund, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
-		return audit.Record(ctx, tx, tenantID, audit.RefundRetried, "refund "+outRefundNo, "")
+		r, err = Find(ctx, tx, tenantID, outRefundNo)
+		switch {
+		case err != nil:
+			return err
+		case r.State.Ended():
+			return fmt.Errorf("refund %s is %s: %w", outRefundNo, r.State, ErrEnded)
+		case !r.Asks:
+			return fmt.Errorf("refund %s: %w", outRefundNo, channel.ErrUnsupported)
+		}
+		err = audit.Record(ctx, tx, tenantID, audit.RefundRetried, "refund "+outRefundNo, "")
+		return last(tx, r, false, err, then)
 	})
 	if err != nil {
 		return r, err

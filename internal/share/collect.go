@@ -21,8 +21,8 @@ import (
 var ErrNothingOwed = errors.New("nothing of this sharing is owed")
 
 // Collect has the channel asked for what receivers of a sharing owe; account narrows it to one. What was definitely refused
-// before is asked for under the next number. Errors: [ErrNotFound], [ErrNothingOwed].
-func (s *Service) Collect(ctx context.Context, tenantID, outOrderNo, account string) (Share, error) {
+// before is asked for under the next number. then runs last in the transaction. Errors: [ErrNotFound], [ErrNothingOwed].
+func (s *Service) Collect(ctx context.Context, tenantID, outOrderNo, account string, then ...Then) (Share, error) {
 	var sh Share
 	err := database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		var err error
@@ -50,7 +50,8 @@ func (s *Service) Collect(ctx context.Context, tenantID, outOrderNo, account str
 				return err
 			}
 		}
-		return audit.Record(ctx, tx, tenantID, audit.ShareCollected, "sharing "+outOrderNo, account)
+		err = audit.Record(ctx, tx, tenantID, audit.ShareCollected, "sharing "+outOrderNo, account)
+		return last(tx, sh, false, err, then)
 	})
 	if err != nil {
 		return Share{}, fmt.Errorf("collect what is owed of sharing %s: %w", outOrderNo, err)

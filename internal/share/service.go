@@ -66,9 +66,10 @@ const startTimeout = 500 * time.Millisecond
 
 // Create begins a sharing: in one transaction its row and legs, what is set aside of the payment, and the hold on the
 // merchant's money. created is false when the same request made it before, and it comes back as it is now.
+// then runs last in the transaction.
 // Errors: [ErrInvalid], [ErrNumberReused], [payment.ErrNotFound], [ErrNotPaid], [ErrNoPlan], [ErrPlanDiffers], [ErrNothing],
 // [ErrExceedsLeft], [ErrFinished], [ledger.ErrInsufficient].
-func (s *Service) Create(ctx context.Context, r Request) (sh Share, created bool, err error) {
+func (s *Service) Create(ctx context.Context, r Request, then ...Then) (sh Share, created bool, err error) {
 	asked, err := r.valid()
 	if err != nil {
 		return Share{}, false, err
@@ -81,11 +82,10 @@ func (s *Service) Create(ctx context.Context, r Request) (sh Share, created bool
 		// First the one that is there: a repeat does not depend on what the payment allows by now.
 		created = false
 		sh, err = s.existing(ctx, tx, r, fingerprint)
-		if !errors.Is(err, ErrNotFound) {
-			return err
+		if errors.Is(err, ErrNotFound) {
+			sh, created, err = s.begin(ctx, tx, r, asked, fingerprint)
 		}
-		sh, created, err = s.begin(ctx, tx, r, asked, fingerprint)
-		return err
+		return last(tx, sh, created, err, then)
 	})
 	if database.Violated(err, "share_finish_once") {
 		err = ErrFinished
@@ -101,6 +101,18 @@ func (s *Service) Create(ctx context.Context, r Request) (sh Share, created bool
 		}
 	}
 	return sh, created, nil
+}
+
+// Then runs last in the transaction of what a merchant asked for, with the sharing as it is after it.
+type Then func(tx pgx.Tx, sh Share, created bool) error
+
+func last(tx pgx.Tx, sh Share, created bool, err error, then []Then) error {
+	for _, do := range then {
+		if err == nil {
+			err = do(tx, sh, created)
+		}
+	}
+	return err
 }
 
 // existing finds the sharing that has the number. Errors: [ErrNotFound], [ErrNumberReused].
@@ -262,22 +274,12 @@ func List(ctx context.Context, db payment.Querier, tenantID string, f Filter) ([
 }
 
 // Retry takes a refused sharing up again under its own number, within what is left now, once its cause is gone. One that is
-// under way is looked at now; one that has succeeded stays as it is.
+// under way is looked at now; one that has succeeded stays as it is. then runs last in the transaction.
 // Errors: [ErrNotFound], [ErrNotRefused], [ErrExceedsLeft], [ErrFinished], [ledger.ErrInsufficient].
-func (s *Service) Retry(ctx context.Context, tenantID, outOrderNo string) (sh Share, err error) {
+func (s *Service) Retry(ctx context.Context, tenantID, outOrderNo string, then ...Then) (sh Share, err error) {
 	err = database.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if sh, err = lockByNumber(ctx, tx, tenantID, outOrderNo); err != nil || sh.State == Succeeded {
-			return err
-		}
-		if sh.Ended() {
-			if sh.State != Refused {
-				return fmt.Errorf("%w: it is %s", ErrNotRefused, sh.State)
-			}
-			if sh, err = s.reopen(ctx, tx, sh); err != nil {
-				return err
-			}
-		}
-		return audit.Record(ctx, tx, tenantID, audit.ShareRetried, "sharing "+outOrderNo, "")
+		sh, err = s.retry(ctx, tx, tenantID, outOrderNo)
+		return last(tx, sh, false, err, then)
 	})
 	if database.Violated(err, "share_finish_once") {
 		err = ErrFinished
@@ -289,6 +291,22 @@ func (s *Service) Retry(ctx context.Context, tenantID, outOrderNo string) (sh Sh
 		s.start(ctx, sh, func(ctx context.Context) error { return s.driver.AskShare(ctx, sh) })
 	}
 	return sh, nil
+}
+
+func (s *Service) retry(ctx context.Context, tx pgx.Tx, tenantID, outOrderNo string) (Share, error) {
+	sh, err := lockByNumber(ctx, tx, tenantID, outOrderNo)
+	if err != nil || sh.State == Succeeded {
+		return sh, err
+	}
+	if sh.Ended() {
+		if sh.State != Refused {
+			return Share{}, fmt.Errorf("%w: it is %s", ErrNotRefused, sh.State)
+		}
+		if sh, err = s.reopen(ctx, tx, sh); err != nil {
+			return Share{}, err
+		}
+	}
+	return sh, audit.Record(ctx, tx, tenantID, audit.ShareRetried, "sharing "+outOrderNo, "")
 }
 
 // reopen works on a refused sharing whose row is locked.

@@ -71,9 +71,9 @@ var endDirectSQL string
 
 // Create carries a direct transfer out, or begins a TCC one; created is false when it was there before, and it comes back
 // as it is now. A refusal such as too little money is an outcome, kept with the transfer (state CANCELLED, its code in
-// Failure), and the answer to every repeat. Errors: [ErrInvalid], [ErrKeyReused], [ErrReferenceReused], [ledger.ErrNoAccount],
+// Failure), and the answer to every repeat. then runs last in the transaction that carries a direct one out. Errors: [ErrInvalid], [ErrKeyReused], [ErrReferenceReused], [ledger.ErrNoAccount],
 // [stock.ErrUnknownSKU], [ErrUnknownParticipant].
-func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bool, err error) {
+func (s *Service) Create(ctx context.Context, r Request, then ...Then) (t Transfer, created bool, err error) {
 	mode, err := r.valid()
 	if err != nil {
 		return Transfer{}, false, err
@@ -82,7 +82,7 @@ func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bo
 	if err != nil {
 		return Transfer{}, false, err
 	}
-	t, created, err = s.makeOrFind(ctx, r, mode, fingerprint, legs)
+	t, created, err = s.makeOrFind(ctx, r, mode, fingerprint, legs, then)
 	if err != nil {
 		return Transfer{}, false, fmt.Errorf("transfer: %w", err)
 	}
@@ -92,12 +92,15 @@ func (s *Service) Create(ctx context.Context, r Request) (t Transfer, created bo
 	return t, created, nil
 }
 
+// Then runs last in a transaction, with the transfer as it is after it.
+type Then func(tx pgx.Tx, t Transfer) error
+
 // makeAttempts bounds how often a transfer is begun whose legs name something that was missing and has come meanwhile.
 const makeAttempts = 3
 
-func (s *Service) makeOrFind(ctx context.Context, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, created bool, err error) {
+func (s *Service) makeOrFind(ctx context.Context, r Request, mode Mode, fingerprint, legs []byte, then []Then) (t Transfer, created bool, err error) {
 	for range makeAttempts {
-		t, created, err = s.make(ctx, r, mode, fingerprint, legs)
+		t, created, err = s.make(ctx, r, mode, fingerprint, legs, then)
 		if err != nil || created {
 			return t, created, err
 		}
@@ -119,7 +122,7 @@ func (s *Service) makeOrFind(ctx context.Context, r Request, mode Mode, fingerpr
 var errNotMade = errors.New("the transfer was not made")
 
 // make begins a transfer, and carries a direct one out in the same transaction; made is false when nothing was done.
-func (s *Service) make(ctx context.Context, r Request, mode Mode, fingerprint, legs []byte) (t Transfer, made bool, err error) {
+func (s *Service) make(ctx context.Context, r Request, mode Mode, fingerprint, legs []byte, then []Then) (t Transfer, made bool, err error) {
 	if mode == TCC {
 		t, err = s.makeAndTry(ctx, r, fingerprint, legs)
 	} else {
@@ -127,7 +130,13 @@ func (s *Service) make(ctx context.Context, r Request, mode Mode, fingerprint, l
 			if t, err = s.begin(ctx, tx, r, mode, fingerprint, legs); err != nil {
 				return err
 			}
-			return s.carryOut(ctx, tx, &t, r)
+			err := s.carryOut(ctx, tx, &t, r)
+			for _, do := range then {
+				if err == nil {
+					err = do(tx, t)
+				}
+			}
+			return err
 		})
 	}
 	if errors.Is(err, errNotMade) {
