@@ -55,7 +55,11 @@ type Applied struct {
 // Apply books a RECEIVED event: the order's state, the journal with entries and balances, and the event's end, in one
 // transaction. Called again, at once or years later, it answers what was recorded. Error: [ErrEventNotFound].
 func (b *Books) Apply(ctx context.Context, eventID int64) (Applied, error) {
-	result, err := b.apply(ctx, eventID, "")
+	result, credited, err := b.credit(ctx, eventID)
+	if credited || err != nil {
+		return result, err
+	}
+	result, err = b.apply(ctx, eventID, "")
 	if why := unbookable(err); why != "" {
 		// It will not pass by trying again, and must not be tried for ever: a person has to look at it.
 		result, err = b.apply(ctx, eventID, why)
@@ -64,6 +68,26 @@ func (b *Books) Apply(ctx context.Context, eventID int64) (Applied, error) {
 		return Applied{}, fmt.Errorf("apply event %d: %w", eventID, err)
 	}
 	return result, nil
+}
+
+// credit books the common payment in one round trip. credited is false when nothing was done: what it is, or which rule it
+// broke, is found step by step.
+func (b *Books) credit(ctx context.Context, eventID int64) (result Applied, credited bool, err error) {
+	ev := Event{ID: eventID}
+	now := time.Now()
+	err = database.InOneTrip(ctx, b.pool, func(q database.Querier) error {
+		return q.QueryRow(ctx, creditSQL, eventID, Received, Pending, now, now.Add(DefaultPlan.Parked)).Scan(&ev.TenantID, &ev.OutTradeNo, nil)
+	})
+	var refused *pgconn.PgError
+	switch {
+	case err == nil:
+		b.tell(ev, Verdict{State: Done, Outcome: Credited})
+		return Applied{EventState: Done, Outcome: Credited, PaymentState: Paid}, true, nil
+	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &refused) && (refused.Code[:2] == "22" || refused.Code[:2] == "23"):
+		return Applied{}, false, nil
+	default:
+		return Applied{}, false, fmt.Errorf("credit event %d: %w", eventID, err)
+	}
 }
 
 // unbookable says what rule of the database an error broke; empty for an error that may pass.

@@ -141,6 +141,15 @@ func (e *Entry) report(ctx context.Context, acct tenant.Account, body []byte, at
 	if len(fresh) == 0 {
 		e.remember(ctx, acct, sum[:], results)
 	}
+	if len(list) == 1 && len(fresh) == 1 && results[0].EventID == 0 {
+		result, stored, err := e.storeNew(ctx, acct, list[0], sum[:], body, at)
+		if err != nil {
+			return nil, fmt.Errorf("store event %s: %w", list[0].key, err)
+		}
+		if stored {
+			results[0], fresh = result, nil
+		}
+	}
 	if len(fresh) > 0 {
 		err := database.InTx(ctx, e.pool, func(tx pgx.Tx) error {
 			for _, i := range fresh {
@@ -212,6 +221,23 @@ func duplicateOf(e Event) Reported {
 	return Reported{EventID: e.ID, Key: e.Key, State: e.State, Outcome: deref(e.Outcome), Duplicate: true}
 }
 
+// storeNew stores a new event with its receipt in one round trip; stored is false where its key is taken, or its body kept, by
+// now. It reads what it judges by without a lock, as [Entry.place] does: the event is judged again when it is booked, and what
+// waits for something at the end of the report.
+func (e *Entry) storeNew(ctx context.Context, acct tenant.Account, r report, sum, body []byte, at time.Time) (result Reported, stored bool, err error) {
+	ev := eventAt(acct, r)
+	v, err := e.judge(ctx, e.pool, ev, r)
+	if err != nil {
+		return Reported{}, false, err
+	}
+	err = database.InOneTrip(ctx, e.pool, func(q database.Querier) (err error) {
+		args := append(e.eventArgs(acct, r, r.key, v.Verdict, nil, sum, at), body)
+		result, stored, err = inserted(q.QueryRow(ctx, storeEventSQL, args...), r.key, v.Verdict)
+		return err
+	})
+	return routed(result, ev, v), stored, err
+}
+
 func putReceipt(ctx context.Context, tx pgx.Tx, acct tenant.Account, key string, sum, body []byte, at time.Time) (id int64, err error) {
 	err = tx.QueryRow(ctx, insertReceiptSQL, acct.TenantID, acct.ID, key, sum, body, at).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -266,10 +292,19 @@ func (e *Entry) place(ctx context.Context, tx pgx.Tx, acct tenant.Account, r rep
 }
 
 func (e *Entry) insert(ctx context.Context, tx pgx.Tx, acct tenant.Account, r report, key string, v Verdict, conflictsWith *int64, receipt int64, at time.Time) (Reported, bool, error) {
-	result := Reported{Key: key, State: v.State, Outcome: v.Outcome, reason: v.Reason}
-	err := tx.QueryRow(ctx, insertEventSQL, acct.TenantID, acct.ID, key, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
+	return inserted(tx.QueryRow(ctx, insertEventSQL, e.eventArgs(acct, r, key, v, conflictsWith, receipt, at)...), key, v)
+}
+
+// eventArgs are the parameters of an insert; receipt is the receipt's id, or the hash that it is made of.
+func (e *Entry) eventArgs(acct tenant.Account, r report, key string, v Verdict, conflictsWith *int64, receipt any, at time.Time) []any {
+	return []any{acct.TenantID, acct.ID, key, receipt, r.Kind, r.TransactionID, r.OutTradeNo,
 		orNil(r.Amount), orNil(r.Currency), orNil(r.OccurredAt), v.State, orNil(v.Outcome), v.Reason, conflictsWith,
-		at, e.deadline(v.State), r.Mismatch, orNil(r.PayerAmount), r.Fee, r.OutNo, r.Receiver, r.LegState).Scan(&result.EventID)
+		at, e.deadline(v.State), r.Mismatch, orNil(r.PayerAmount), r.Fee, r.OutNo, r.Receiver, r.LegState}
+}
+
+func inserted(row pgx.Row, key string, v Verdict) (Reported, bool, error) {
+	result := Reported{Key: key, State: v.State, Outcome: v.Outcome, reason: v.Reason}
+	err := row.Scan(&result.EventID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return result, false, nil
 	}

@@ -1,6 +1,9 @@
 package payment
 
-import _ "embed"
+import (
+	_ "embed"
+	"strings"
+)
 
 var (
 	//go:embed sql/event.sql
@@ -10,7 +13,9 @@ var (
 	//go:embed sql/insert_receipt.sql
 	insertReceiptSQL string
 	//go:embed sql/insert_event.sql
-	insertEventSQL string
+	insertEventTemplate string
+	//go:embed sql/credit.sql
+	creditSQL string
 	//go:embed sql/rejudge_event.sql
 	rejudgeEventSQL string
 	//go:embed sql/settle_event.sql
@@ -52,3 +57,14 @@ var (
 	//go:embed sql/claim_resume.sql
 	claimResumeSQL string
 )
+
+var (
+	// insertEventSQL takes the id of the receipt as $4; storeEventSQL makes it, of the hash $4, the body $23 and the time $15.
+	insertEventSQL = strings.Replace(insertEventTemplate, "{receipt}", "SELECT $4::bigint AS id", 1)
+	storeEventSQL  = strings.Replace(insertEventTemplate, "{receipt}", renumber(insertReceiptSQL), 1)
+)
+
+// renumber gives the receipt's parameters the numbers that they have in storeEventSQL.
+func renumber(receipt string) string {
+	return strings.NewReplacer("$5", "$23", "$6", "$15").Replace(receipt)
+}
