@@ -80,7 +80,8 @@ func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
 // task comes with the answer to the start (eager start); elsewhere the option does nothing.
 func (s *Starter) wake(ctx context.Context, d payment.Delivery) (delivered bool, err error) {
 	options := s.options(d, workflows.PaymentID(d.TenantID, d.OutTradeNo))
-	options.StaticSummary = "Payment " + d.OutTradeNo + amountText(d)
+	options.TypedSearchAttributes = temporal.SearchAttributes{}
+	options.StaticSummary = "Payment " + d.OutTradeNo + amountText(d) + " by " + d.Channel
 	// A flow that runs has another event: it must be told of this one.
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
@@ -138,8 +139,7 @@ func (s *Starter) options(d payment.Delivery, id string) client.StartWorkflowOpt
 }
 
 // StartTransfer implements [transfer.Driver]. With API and worker in one process the first task comes with the answer to
-// the start (eager start); elsewhere the option does nothing. No search attributes: the engine's index would take a tenth of
-// what the whole flow costs, and the id begins with the tenant.
+// the start (eager start); elsewhere the option does nothing. No search attributes, as with payments.
 func (s *Starter) StartTransfer(ctx context.Context, t transfer.Transfer, resume bool) (run string, err error) {
 	reuse := enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	if resume {
