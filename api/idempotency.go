@@ -70,11 +70,6 @@ func unquoted(value string) (text string, whole bool) {
 	return "", false
 }
 
-// prefersAsync tells whether the caller would rather not wait (RFC 7240).
-func prefersAsync(c *gin.Context) bool {
-	return strings.Contains(c.GetHeader("Prefer"), "respond-async")
-}
-
 // idempotent wraps the handler of every POST: a request that names itself by a key is carried out once, and answered again as
 // the first time. See package idempotency for what happens between.
 func (s *server) idempotent(handle gin.HandlerFunc) gin.HandlerFunc {
@@ -94,13 +89,13 @@ func (s *server) idempotent(handle gin.HandlerFunc) gin.HandlerFunc {
 			return
 		}
 		wait := idempotencyWait
-		if prefersAsync(c) {
+		if prefersAsync(c.Request.Header) {
 			wait = 0
 		}
 		key := idempotency.Key{Tenant: who(c).TenantID, Route: c.Request.Method + " " + c.FullPath(), Key: name, Life: who(c).Life}
 		claim, answer, err := s.keys.Begin(c.Request.Context(), key, print, wait)
 		switch {
-		case errors.Is(err, idempotency.ErrInProgress) && prefersAsync(c):
+		case errors.Is(err, idempotency.ErrInProgress) && prefersAsync(c.Request.Header):
 			c.Header("Preference-Applied", "respond-async")
 			c.Header("Retry-After", "1")
 			s.fail(c, newProblem(http.StatusAccepted, "idempotency_key_in_progress", idempotency.ErrInProgress.Error()))
@@ -164,7 +159,7 @@ func (s *server) underClaim(c *gin.Context, claim *idempotency.Claim, handle gin
 		return // an answer that could not be written; see recover
 	}
 	switch status := recorded.Status(); {
-	case status == http.StatusAccepted || status >= 500 || c.GetBool(unfinishedKey):
+	case status == http.StatusAccepted || status >= statusHungUp || c.GetBool(unfinishedKey):
 		// The effect may be there, and the answer is not the last word.
 		s.settle(c, claim.Release)
 	case status < 300 || status == http.StatusConflict:

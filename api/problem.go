@@ -146,8 +146,20 @@ func away(err error) bool {
 	return false
 }
 
+// statusHungUp is the status, in the log alone, of a request whose caller did not wait for the answer.
+const statusHungUp = 499
+
+// hungUp tells whether a request failed because its caller is gone, which is no fault of ours.
+func hungUp(c *gin.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && errors.Is(context.Cause(c.Request.Context()), context.Canceled)
+}
+
 func (s *server) fail(c *gin.Context, err error) {
 	p := problemOf(err)
+	if hungUp(c, err) {
+		p = newProblem(statusHungUp, "unavailable", "the caller is gone")
+		s.log.Info("the caller hung up", zap.String("request_id", requestID(c)), zap.String("route", c.FullPath()))
+	}
 	if p.Status >= 500 {
 		s.log.Error("request failed", zap.String("request_id", requestID(c)), zap.String("route", c.FullPath()), zap.Error(err))
 	}

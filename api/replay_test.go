@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/channel/alipay"
 	simulated "github.com/paylatch/paylatch/internal/channel/simulator/alipay"
@@ -288,11 +289,17 @@ func TestACallerThatHangsUpIsAnsweredWhenItAsksAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return f.keys(t) == 1 }, 20*time.Second, 5*time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-gone, context.Canceled)
+	require.Eventually(t, func() bool { return f.Logs.FilterMessage("the caller hung up").Len() == 1 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		ended := f.Logs.FilterMessage("request").FilterField(zap.String("route", "/v1/payments")).FilterField(zap.Int("status", 499))
+		return ended.Len() == 1
+	}, 20*time.Second, 5*time.Millisecond)
 	release()
 	first := f.post(t, "k", "/v1/payments", orderBody("o"))
 	require.Contains(t, []int{200, 201}, first.StatusCode, first.Text)
 	f.post(t, "k", "/v1/payments", orderBody("o")).replayed(t, first)
 	require.Equal(t, 1, f.Count(t, "SELECT count(*) FROM payments"))
+	f.requireNoError(t) // a caller that is gone is no fault of ours
 }
 
 // hold keeps everybody from a table until it is released.

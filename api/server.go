@@ -68,7 +68,9 @@ type server struct {
 	Config
 	log    *zap.Logger
 	limits *limits
-	keys   *idempotency.Store
+	// strangers keeps unknown API keys from costing queries.
+	strangers *strangers
+	keys      *idempotency.Store
 }
 
 // Limits of a request.
@@ -80,7 +82,7 @@ const (
 
 // Handler gives all routes.
 func Handler(cfg Config) http.Handler {
-	s := &server{cfg, cfg.Log, newLimits(cfg.RateLimit), idempotency.NewStore(cfg.API, cfg.IdempotencyTTL, cfg.Answers)}
+	s := &server{cfg, cfg.Log, newLimits(cfg.RateLimit), newStrangers(), idempotency.NewStore(cfg.API, cfg.IdempotencyTTL, cfg.Answers)}
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.HandleMethodNotAllowed = true

@@ -114,7 +114,7 @@ func (s *server) createTransfer(c *gin.Context) {
 	if !created {
 		c.Header(replayedHeader, "true")
 	}
-	if t.State == transfer.Trying && !prefersAsync(c) {
+	if t.State == transfer.Trying && !prefersAsync(c.Request.Header) {
 		t, err = s.await(c, t)
 		if err != nil {
 			s.fail(c, err)

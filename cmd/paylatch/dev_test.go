@@ -207,6 +207,8 @@ func TestDevFromNothingToACreditAndBack(t *testing.T) {
 	wrongKey := filepath.Join(t.TempDir(), "master.key")
 	require.NoError(t, os.WriteFile(wrongKey, []byte(sealed.NewKey()), 0o600))
 	require.Contains(t, failure(t, "serve", "--data", data, "--http", "127.0.0.1:0", "--master-key-file", wrongKey), "another master key")
+	// A login of the merchants' API that sees all tenants: the engine's role, and one that may do anything.
+	require.Contains(t, failure(t, "serve", "--data", data, "--http", "127.0.0.1:0", "--api-database-url", dev.info.DatabaseURL), "row-level security does not bind")
 	require.Contains(t, failure(t, "dev", "--data", data, "--no-demo", "--http", "127.0.0.1:0", "--temporal-port", "0", "--ui-port", "0"), "paylatch:", "one dev per data directory")
 	dev.interrupt(t)
 	require.Empty(t, children(t, data), "no process is left behind")

@@ -105,7 +105,7 @@ func (h *house) refuseUnsafe(ctx context.Context, apiDB *pgxpool.Pool) error {
 
 // callerFlags say what callers of the merchants' API may expect.
 type callerFlags struct {
-	RateLimit      float64       `help:"Calls a second that one API key may make of this process; 0 does not limit." default:"200" env:"PAYLATCH_RATE_LIMIT"`
+	RateLimit      float64       `help:"Calls a second that one API key may make of this process, and 20 times that all keys of a tenant; 0 does not limit." default:"200" env:"PAYLATCH_RATE_LIMIT"`
 	RateBurst      int           `help:"Calls that it may make at once." default:"400" env:"PAYLATCH_RATE_BURST"`
 	IdempotencyTTL time.Duration `help:"How long the answer to a request with an idempotency key is kept; at least 1m." name:"idempotency-ttl" default:"24h" env:"PAYLATCH_IDEMPOTENCY_TTL"`
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,8 @@ import (
 // keyPrefix marks a paylatch API key, for people and for secret scanners.
 const keyPrefix = "plk_"
 
-// maxLiveKeys bounds the keys of a tenant that are live at once: the rate limit is per key.
-const maxLiveKeys = 20
+// MaxLiveKeys bounds the keys of a tenant that are live at once: the rate limit is per key.
+const MaxLiveKeys = 20
 
 var (
 	// ErrNoKey says that the tenant has no such API key.
@@ -33,7 +34,7 @@ var (
 	// ErrKeyName says that a key's name is too long or not text.
 	ErrKeyName = errors.New("a key's name has at most 64 characters, none of them a control character")
 	// ErrTooManyKeys says that the tenant has as many live keys as it may.
-	ErrTooManyKeys = fmt.Errorf("a tenant has at most %d live API keys: revoke one", maxLiveKeys)
+	ErrTooManyKeys = fmt.Errorf("a tenant has at most %d live API keys: revoke one", MaxLiveKeys)
 	// ErrLastAdmin says that no live key would be left that can manage keys.
 	ErrLastAdmin = errors.New("it is the last live API key with the scope admin: make another one first")
 )
@@ -77,7 +78,7 @@ func AddKey(ctx context.Context, tx pgx.Tx, tenantID, name string, scopes []Scop
 	if err != nil {
 		return "", Key{}, err
 	}
-	if len(live) >= maxLiveKeys {
+	if len(live) >= MaxLiveKeys {
 		return "", Key{}, ErrTooManyKeys
 	}
 	apiKey, prefix, hash := newKey()
@@ -194,6 +195,12 @@ func newKey() (key, prefix string, hash []byte) {
 	sum := sha256.Sum256([]byte(key))
 	return key, key[:len(keyPrefix)+6], sum[:]
 }
+
+// keyForm is what every key looks like: 32 bytes in base64url.
+var keyForm = regexp.MustCompile(`^` + keyPrefix + `[A-Za-z0-9_-]{43}$`)
+
+// IsKey tells whether a text could be an API key.
+func IsKey(text string) bool { return keyForm.MatchString(text) }
 
 // Identified is who calls: the tenant that an API key belongs to, and what the key may do.
 type Identified struct {
