@@ -38,7 +38,7 @@ func Ensure(ctx context.Context, tx pgx.Tx, tenant string, lines ...Line) error 
 // WellKnown tells whether accounts of this code are made by paylatch itself.
 func WellKnown(code string) bool {
 	switch code {
-	case Merchant, Suspense, Fees, Receivable:
+	case Merchant, Suspense, Fees, Receivable, Outside, WrittenOff:
 		return true
 	}
 	return isOurs(code)
@@ -51,7 +51,7 @@ func isOurs(code string) bool {
 
 // Reserved tells whether an account is moved by channels and operators alone: it says what they have done.
 func Reserved(code string) bool {
-	return code == Suspense || code == Fees || code == Receivable || isOurs(code)
+	return code != Merchant && WellKnown(code)
 }
 
 // Mints tells whether lines pay into an account that paylatch itself made out of one that may go negative: that would be money

@@ -41,6 +41,10 @@ const (
 	// Receivable is what others owe the tenant for money that left a channel beyond what could be taken from Merchant or
 	// Suspense: below zero by what is owed. It may go negative, so that nothing else does in silence.
 	Receivable = "receivable"
+	// Outside is what was paid to settle a receivable in a way that no channel knows of: below zero by what the merchant paid,
+	// above by what it was paid. WrittenOff is what was given up.
+	Outside    = "settled:outside"
+	WrittenOff = "settled:written_off"
 )
 
 // ChannelCode is the account of what a channel account has collected for the tenant; it goes negative as the others rise.

@@ -18,14 +18,10 @@ import (
 var (
 	//go:embed sql/succeed.sql
 	succeedSQL string
-	//go:embed sql/fail.sql
-	failSQL string
 	//go:embed sql/divide.sql
 	divideSQL string
 	//go:embed sql/refunded.sql
 	refundedSQL string
-	//go:embed sql/lines.sql
-	linesSQL string
 )
 
 // books moves a refund's money within the transaction that settles an event about it. The payment and the refund are locked.
@@ -134,66 +130,6 @@ func (b books) left(ctx context.Context, r Refund) (left int64, err error) {
 		return 0, fmt.Errorf("read what is left of the payment: %w", err)
 	}
 	return left, nil
-}
-
-// release ends an open refund whose money did not go back: what was held and reserved is free again.
-func (b books) release(ctx context.Context, r Refund, why string) (payment.Verdict, error) {
-	if r.Held > 0 {
-		if _, err := ledger.Release(ctx, b.tx, r.TenantID, holdKey(r.OutRefundNo)); err != nil {
-			return payment.Verdict{}, err
-		}
-	}
-	if err := b.exec(ctx, failSQL, r.ID, why, nil, b.ev.OccurredAt, b.now, b.refundID(r)); err != nil {
-		return payment.Verdict{}, err
-	}
-	if err := b.refunded(ctx, r, -r.Amount, 0, 0); err != nil {
-		return payment.Verdict{}, err
-	}
-	if err := b.unshare(ctx, r, false); err != nil {
-		return payment.Verdict{}, err
-	}
-	v := payment.Verdict{State: payment.Done, Outcome: payment.RefundFailed, Reason: "refund " + r.OutRefundNo + ": " + why, Matter: string(Failed)}
-	if r.Origin == FromSuspense {
-		v.Alert = alert.MoneyAside // it is there still, and a person must say what becomes of it
-	}
-	return v, nil
-}
-
-// reverse takes back the journal of a refund that failed after it had succeeded: the amount is refundable again.
-func (b books) reverse(ctx context.Context, r Refund) (payment.Verdict, error) {
-	rows, err := b.tx.Query(ctx, linesSQL, r.TenantID, []string{journalKey(r.OutRefundNo), feeKey(r.OutRefundNo)})
-	if err != nil {
-		return payment.Verdict{}, fmt.Errorf("read the journal of refund %s: %w", r.OutRefundNo, err)
-	}
-	lines, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l ledger.Line, err error) {
-		err = row.Scan(&l.Code, &l.Currency, &l.Amount)
-		l.AllowNegative = l.Code != ledger.Merchant && l.Code != ledger.Suspense
-		return l, err
-	})
-	if err != nil {
-		return payment.Verdict{}, fmt.Errorf("read the journal of refund %s: %w", r.OutRefundNo, err)
-	}
-	journal, posted, err := ledger.Post(ctx, b.tx, ledger.Journal{TenantID: r.TenantID, Key: reversalKey(r.OutRefundNo), Kind: KindReversal, Lines: lines})
-	if err != nil {
-		return payment.Verdict{}, err
-	}
-	if !posted {
-		return payment.Verdict{}, fmt.Errorf("refund %s is SUCCEEDED though its journal is reversed", r.OutRefundNo)
-	}
-	why := "the channel says that it failed after it had succeeded"
-	if err := b.exec(ctx, failSQL, r.ID, why, journal, b.ev.OccurredAt, b.now, b.refundID(r)); err != nil {
-		return payment.Verdict{}, err
-	}
-	if err := b.refunded(ctx, r, 0, -r.Amount, -r.Excess); err != nil {
-		return payment.Verdict{}, err
-	}
-	if err := b.unshare(ctx, r, false); err != nil {
-		return payment.Verdict{}, err
-	}
-	return payment.Verdict{
-		State: payment.Done, Outcome: payment.RefundReversed, Reason: "refund " + r.OutRefundNo + ": " + why, Journal: &journal,
-		Matter: string(Failed), Alert: alert.RefundReversed,
-	}, nil
 }
 
 // post books the refund: from its account, as far as it was held or is there, and as a receivable, to the channel. captured

@@ -73,6 +73,8 @@ type Refund struct {
 	Held          int64      `db:"held"`
 	Receivable    int64      `db:"receivable"`
 	Excess        int64      `db:"excess"`
+	Settled       int64      `db:"settled"`  // of what is or was owed: what is owed no more
+	Shortage      int64      `db:"shortage"` // what its reversal could not take from the merchant
 	Fee           *int64     `db:"fee"`
 	Asks          bool       `db:"asks"`
 	ConfirmFirst  bool       `db:"confirm_first"`
@@ -135,6 +137,18 @@ func one(ctx context.Context, db payment.Querier, where string, args ...any) (Re
 		return Refund{}, fmt.Errorf("read a refund: %w", err)
 	}
 	return r, nil
+}
+
+// Owed is what the merchant owes for it.
+func (r Refund) Owed() int64 {
+	switch {
+	case r.ReversalKey != nil:
+		return r.Shortage - r.Settled
+	case r.State == Succeeded:
+		return r.Receivable - r.Settled
+	default:
+		return 0
+	}
 }
 
 // ref is what a flow of this refund is started with.

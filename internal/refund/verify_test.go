@@ -71,6 +71,7 @@ func TestDamageToRefundsIsNoticed(t *testing.T) {
 		"a refund that nobody drives":               {"UPDATE refunds SET next_drive_at = NULL WHERE out_refund_no = 'open'", "refunds_do_not_rest"},
 		"a refund that nobody is told of":           {"UPDATE refunds SET alert_at = '9999-01-01' WHERE out_refund_no = 'open'", "refunds_do_not_rest"},
 		"a fee that was changed":                    {"UPDATE channel_events SET fee = 4 WHERE outcome = 'CREDITED' AND fee IS NOT NULL", "fees_as_reported"},
+		"a debt that was forgotten":                 {"UPDATE refunds SET reversal_receivable = 7 WHERE out_refund_no = 'reversed'", "receivables_are_owed"},
 		"the ceiling dropped":                       {"ALTER TABLE payments DROP CONSTRAINT refunds_within_captured", "guards_are_in_place"},
 		"the number's uniqueness dropped":           {"ALTER TABLE refunds DROP CONSTRAINT refund_once", "guards_are_in_place"},
 		"the channel's number's uniqueness dropped": {"DROP INDEX refund_of_channel_once", "guards_are_in_place"},

@@ -218,8 +218,10 @@ func (s *Service) refuse(ctx context.Context, sh Share, sends int, why error) er
 		if err := exactly(ctx, tx, "give back what was set aside", releaseSQL, now.PaymentID, now.Amount); err != nil {
 			return err
 		}
-		_, err = ledger.Release(ctx, tx, now.TenantID, now.holdKey())
-		return err
+		if _, err := ledger.Release(ctx, tx, now.TenantID, now.holdKey()); err != nil {
+			return err
+		}
+		return net(ctx, tx, now.TenantID, now.PaymentID, now.Currency, now.Amount, "sharing "+now.OutOrderNo+" was refused", at)
 	})
 	if err != nil {
 		return fmt.Errorf("refuse sharing %s: %w", sh.OutOrderNo, err)

@@ -89,7 +89,7 @@ func (m *Matter) Book(ctx context.Context, tx pgx.Tx, ev payment.Event) (payment
 		v = payment.Verdict{State: payment.Done, Outcome: payment.ShareClosed, Reason: "nothing was paid to the receiver"}
 		err = m.closeLeg(ctx, tx, sh, leg)
 	} else {
-		v, err = m.payLeg(ctx, tx, sh, leg)
+		v, err = m.pay(ctx, tx, sh, leg)
 	}
 	if err != nil {
 		return payment.Verdict{}, err
@@ -112,49 +112,6 @@ func (*Matter) Matched(ctx context.Context, db payment.Querier, limit int) ([]in
 	return ids, nil
 }
 
-// payLeg books what a receiver got, once: the journal's key is the leg's. A leg that was closed, or refused with all others,
-// and was paid after all is booked if the payment and the merchant's account have that much left; else a person has to look.
-func (m *Matter) payLeg(ctx context.Context, tx pgx.Tx, sh Share, leg Leg) (payment.Verdict, error) {
-	done := payment.Verdict{State: payment.Done, Outcome: payment.Shared, Reason: "the receiver was paid"}
-	journal := ledger.Journal{
-		TenantID: sh.TenantID, Key: sh.journalKey(leg), Kind: KindShare,
-		Lines: []ledger.Line{{Code: ReceiverCode(leg.Account), Currency: sh.Currency, Amount: leg.Amount}},
-	}
-	var id int64
-	var posted bool
-	var err error
-	switch leg.State {
-	case LegClosed:
-		done.Reason = "the receiver was paid, though its part was taken for closed"
-		tag, reserveErr := tx.Exec(ctx, reserveSQL, sh.PaymentID, leg.Amount)
-		if reserveErr != nil {
-			return payment.Verdict{}, fmt.Errorf("reserve what was paid after all: %w", reserveErr)
-		}
-		if tag.RowsAffected() == 0 {
-			return payment.Park(payment.Unbookable, "the receiver was paid, though its part was taken for closed, and less of the payment is left"), nil
-		}
-		journal.Lines = append(journal.Lines, ledger.Line{Code: ledger.Merchant, Currency: sh.Currency, Amount: -leg.Amount})
-		id, posted, err = ledger.Post(ctx, tx, journal)
-	default:
-		id, posted, err = ledger.Capture(ctx, tx, sh.holdKey(), leg.Amount, journal)
-	}
-	if err != nil {
-		return payment.Verdict{}, err
-	}
-	if !posted {
-		// Booked before, by another report of the same fact.
-		return done, nil
-	}
-	done.Journal = &id
-	if err := exactly(ctx, tx, "mark the leg as paid", payLegSQL, leg.ID, id, m.now(), leg.State); err != nil {
-		return payment.Verdict{}, err
-	}
-	if err := exactly(ctx, tx, "take the leg from what is set aside", paidSQL, sh.PaymentID, leg.Amount); err != nil {
-		return payment.Verdict{}, err
-	}
-	return done, takeBackLate(ctx, tx, sh, leg.ID, m.now())
-}
-
 // closeLeg gives back what was set aside for a receiver who gets nothing; a leg that is closed already stays as it is.
 func (m *Matter) closeLeg(ctx context.Context, tx pgx.Tx, sh Share, leg Leg) error {
 	if leg.State == LegClosed {
@@ -166,7 +123,10 @@ func (m *Matter) closeLeg(ctx context.Context, tx pgx.Tx, sh Share, leg Leg) err
 	if err := exactly(ctx, tx, "give the leg's part back", releaseSQL, sh.PaymentID, leg.Amount); err != nil {
 		return err
 	}
-	return ledger.ReleasePart(ctx, tx, sh.TenantID, sh.holdKey(), leg.Amount)
+	if err := ledger.ReleasePart(ctx, tx, sh.TenantID, sh.holdKey(), leg.Amount); err != nil {
+		return err
+	}
+	return net(ctx, tx, sh.TenantID, sh.PaymentID, sh.Currency, leg.Amount, "a receiver of sharing "+sh.OutOrderNo+" got nothing", m.now())
 }
 
 // follow moves a sharing to where its legs are. It is locked.

@@ -16,6 +16,7 @@ import (
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/share"
 	"github.com/paylatch/paylatch/internal/testhouse"
 )
@@ -245,7 +246,7 @@ func TestARefusalFreesEverythingAndIsTakenUpAgainUnderItsNumber(t *testing.T) {
 	require.Empty(t, s.driver.TakeShares(), "nothing is to be done")
 }
 
-func TestAReceiverPaidAfterARefusalIsBookedWhileThereIsMoney(t *testing.T) {
+func TestAReceiverPaidAfterARefusalIsBookedWhateverIsLeft(t *testing.T) {
 	t.Parallel()
 	s := newSharer(t, 1000, "")
 	s.bank.refuse["share"] = &channel.Rejection{Code: "BUSY", Detail: "so it said"}
@@ -260,9 +261,82 @@ func TestAReceiverPaidAfterARefusalIsBookedWhileThereIsMoney(t *testing.T) {
 
 	s.share(t, share.Request{OutOrderNo: "all", Receivers: amounts("c", 700)})
 	s.report(t, results(t, "x", "s", "b", 200, "SUCCEEDED"))
-	s.book(t, payment.Unbookable)
-	require.Equal(t, 1, s.Count(t, "SELECT count(*) FROM channel_events WHERE state = 'PARKED' AND outcome = 'UNBOOKABLE'"), "a person has to look")
-	s.requireBooks(t, 700, 300, 700)
+	s.book(t, payment.Shared)
+	require.Equal(t, -200, s.Balance(t, "receivable"), "nothing of the payment is left: the merchant owes it")
+	require.Equal(t, 200, s.Balance(t, "receiver:b"))
+	s.requireBooks(t, 700, 500, 700)
+	state, _ = s.states(t, "s")
+	require.Equal(t, share.Succeeded, state)
+
+	// The other sharing is refused: its part is free again, and the merchant owes nothing any more.
+	require.True(t, s.call(t, "all").Ended)
+	require.Zero(t, s.Balance(t, "receivable"))
+	require.Equal(t, 500, s.Balance(t, "merchant"))
+	require.Zero(t, s.Count(t, "SELECT shared_excess FROM payments WHERE out_trade_no = 'o'"))
+	s.requireBooks(t, 0, 500, 0)
+
+	// All of it goes back: both receivers give back what they got, to the unit.
+	s.refund(t, "r", 1000)
+	require.Equal(t, refund.Succeeded, s.advance(t, "r"))
+	require.Equal(t, map[string]int64{"a": 300, "b": 200}, s.bank.gave)
+	require.Zero(t, s.Balance(t, "merchant"))
+	s.requireBooks(t, 0, 0, 0)
+}
+
+func TestAReceiverPaidAfterARefusalWithoutMoneyOnTheAccount(t *testing.T) {
+	t.Parallel()
+	refusedThenPaid := func(t *testing.T, between func(s *sharer)) *sharer {
+		t.Helper()
+		s := newSharer(t, 1000, "")
+		s.bank.refuse["share"] = &channel.Rejection{Code: "BUSY", Detail: "so it said"}
+		s.share(t, share.Request{OutOrderNo: "s", Receivers: amounts("a", 600)})
+		s.call(t, "s")
+		between(s)
+		for range 2 {
+			s.report(t, results(t, "x", "s", "a", 600, "SUCCEEDED"))
+		}
+		s.book(t, payment.Shared)
+		require.Zero(t, s.Count(t, "SELECT count(*) FROM channel_events WHERE state = 'PARKED'"))
+		return s
+	}
+	t.Run("the merchant has spent it", func(t *testing.T) {
+		t.Parallel()
+		s := refusedThenPaid(t, func(s *sharer) { s.move(t, "merchant", "bank", 900) })
+		require.Zero(t, s.Balance(t, "merchant"))
+		require.Equal(t, -500, s.Balance(t, "receivable"))
+		s.requireBooks(t, 0, 600, 0)
+	})
+	t.Run("half has gone back to the payer", func(t *testing.T) {
+		t.Parallel()
+		s := refusedThenPaid(t, func(s *sharer) {
+			s.refund(t, "r", 500)
+			require.Equal(t, refund.Succeeded, s.advance(t, "r"))
+		})
+		require.Equal(t, 300, s.Balance(t, "receivable:a"), "its part of what went back")
+		require.Equal(t, 300, s.Balance(t, "receiver:a"))
+		require.Zero(t, s.Balance(t, "merchant"))
+		require.Equal(t, -100, s.Balance(t, "receivable"), "the merchant has 500 left for 600")
+		s.requireBooks(t, 0, 300, 0)
+		// What the receiver gives back is set off first.
+		_, err := s.shares.Collect(t.Context(), s.Tenant, "s", "")
+		require.NoError(t, err)
+		open, err := s.shares.AskOwed(t.Context(), s.get(t, "s").ID)
+		require.NoError(t, err)
+		require.False(t, open)
+		require.Zero(t, s.Balance(t, "receivable"))
+		require.Equal(t, 200, s.Balance(t, "merchant"))
+		s.requireBooks(t, 0, 300, 0)
+	})
+	t.Run("all has gone back to the payer", func(t *testing.T) {
+		t.Parallel()
+		s := refusedThenPaid(t, func(s *sharer) {
+			s.refund(t, "r", 1000)
+			require.Equal(t, refund.Succeeded, s.advance(t, "r"))
+		})
+		require.Equal(t, 600, s.Balance(t, "receivable:a"))
+		require.Equal(t, -600, s.Balance(t, "receivable"))
+		s.requireBooks(t, 0, 0, 0)
+	})
 }
 
 func TestTwoThreadsBookOneResultThreeMillisecondsApart(t *testing.T) {

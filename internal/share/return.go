@@ -202,7 +202,7 @@ func (s *Service) comeBack(ctx context.Context, tx pgx.Tx, r Return, standing ch
 	if to == Returned && !r.Collecting {
 		return fund(ctx, tx, r.Amount)
 	}
-	return nil
+	return net(ctx, tx, r.TenantID, r.PaymentID, r.Currency, r.Amount, "return "+r.OutReturnNo+" came back", s.now())
 }
 
 // notGiven ends a return that the receiver definitely does not give. Before the refund the merchant pays instead, and the

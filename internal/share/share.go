@@ -81,6 +81,9 @@ type Leg struct {
 	Reason      string     `db:"reason"`
 	JournalKey  *string    `db:"journal_key"`
 	TakenBack   int64      `db:"taken_back"`
+	Receivable  int64      `db:"receivable"` // of a leg that was paid after all: what could not be taken from the merchant
+	Settled     int64      `db:"settled"`    // what of that is owed no more
+	Excess      int64      `db:"excess"`     // what of that is beyond the payment
 	EndedAt     *time.Time `db:"ended_at"`
 }
 

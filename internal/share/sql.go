@@ -37,6 +37,10 @@ var (
 	releaseSQL string
 	//go:embed sql/paid.sql
 	paidSQL string
+	//go:embed sql/paid_after_all.sql
+	paidAfterAllSQL string
+	//go:embed sql/left.sql
+	leftSQL string
 	//go:embed sql/pay_leg.sql
 	payLegSQL string
 	//go:embed sql/close_leg.sql

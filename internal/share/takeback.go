@@ -100,7 +100,8 @@ func dueOf(shared []Share, amount, undone int64) (list []due) {
 	for _, sh := range shared {
 		for _, l := range sh.Legs {
 			if l.State == LegSucceeded {
-				got = append(got, Got{l.Account + " " + sh.OutOrderNo, l.Amount, sh.Base, amount - sh.Base})
+				// What is beyond the payment is no part of what is undone.
+				got = append(got, Got{l.Account + " " + sh.OutOrderNo, l.Amount - l.Excess, sh.Base, amount - sh.Base})
 				before = append(before, l.TakenBack)
 				list = append(list, due{sh, l, 0})
 			}
@@ -128,35 +129,53 @@ func takeBack(ctx context.Context, tx pgx.Tx, u Undoing, d due, state ReturnStat
 	return exactly(ctx, tx, "take back from what is shared", sharedSQL, d.share.PaymentID, -d.amount)
 }
 
-// takeBackLate lets a receiver owe its part of refunds that went out before it was known that it was paid: they were made at the
+// TakeBackLate lets receivers owe their parts of refunds that went out before it was known that they were to give them back:
+// another refund, which failed since, had done so. The payment is locked, and its numbers are as they are without that refund.
+func TakeBackLate(ctx context.Context, tx pgx.Tx, tenantID string, paymentID int64, now time.Time) error {
+	return takeBackLate(ctx, tx, tenantID, paymentID, now, func(Leg) bool { return true })
+}
+
+// takeBackLate lets legs of a payment that are of interest owe their parts of refunds that went out before: they were made at the
 // channel, or the leg was taken for closed. The payment is locked.
-func takeBackLate(ctx context.Context, tx pgx.Tx, sh Share, legID int64, now time.Time) error {
-	u := Undoing{TenantID: sh.TenantID, PaymentID: sh.PaymentID}
-	err := tx.QueryRow(ctx, "SELECT id, out_refund_no FROM refunds WHERE payment_id = $1 AND state = 'SUCCEEDED' ORDER BY id DESC LIMIT 1", sh.PaymentID).Scan(&u.RefundID, &u.OutRefundNo)
+func takeBackLate(ctx context.Context, tx pgx.Tx, tenantID string, paymentID int64, now time.Time, of func(Leg) bool) error {
+	u := Undoing{TenantID: tenantID, PaymentID: paymentID}
+	err := tx.QueryRow(ctx, "SELECT id, out_refund_no FROM refunds WHERE payment_id = $1 AND state = 'SUCCEEDED' ORDER BY id DESC LIMIT 1", paymentID).Scan(&u.RefundID, &u.OutRefundNo)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look for refunds that went out before: %w", err)
 	}
-	shared, err := many(ctx, tx, " WHERE s.payment_id = $1 ORDER BY s.id", sh.PaymentID)
+	shared, err := many(ctx, tx, " WHERE s.payment_id = $1 ORDER BY s.id", paymentID)
+	if err != nil || len(shared) == 0 {
+		return err
+	}
+	amount, undone, err := undoneOf(ctx, tx, paymentID)
 	if err != nil {
 		return err
 	}
-	var amount, undone int64
-	if err := tx.QueryRow(ctx, undoneSQL, sh.PaymentID).Scan(&amount, &undone, nil, nil); err != nil {
-		return fmt.Errorf("read what is undone of the payment: %w", err)
-	}
+	found := false
 	for _, d := range dueOf(shared, amount, undone) {
-		if d.leg.ID != legID {
+		if !of(d.leg) {
 			continue
 		}
+		found = true
 		if err := takeBack(ctx, tx, u, d, ReturnDue, now); err != nil {
-			return fmt.Errorf("take back from a receiver of %s: %w", sh.OutOrderNo, err)
+			return fmt.Errorf("take back from a receiver of %s: %w", d.share.OutOrderNo, err)
 		}
-		return Settle(ctx, tx, u.RefundID, true, now)
 	}
-	return nil
+	if !found {
+		return nil
+	}
+	return Settle(ctx, tx, u.RefundID, true, now)
+}
+
+// undoneOf says what a payment amounts to, and how much of it is undone.
+func undoneOf(ctx context.Context, tx pgx.Tx, paymentID int64) (amount, undone int64, err error) {
+	if err := tx.QueryRow(ctx, undoneSQL, paymentID).Scan(&amount, &undone, nil, nil); err != nil {
+		return 0, 0, fmt.Errorf("read what is undone of the payment: %w", err)
+	}
+	return amount, undone, nil
 }
 
 // nextAttempt counts what a refund has taken back of a leg, or tried to: each has a number of its own. The payment is locked.

@@ -1,6 +1,6 @@
 -- The columns of share.Leg, of several sharings.
 SELECT l.id, l.share_id, l.account, l.type, l.name, l.description, l.ratio, l.amount, l.state, l.reason, j.key AS journal_key,
-       l.taken_back, l.ended_at
+       l.taken_back, l.receivable, l.settled, l.excess, l.ended_at
   FROM share_legs l
   LEFT JOIN journals j ON j.id = l.journal_id
  WHERE l.share_id = ANY($1)

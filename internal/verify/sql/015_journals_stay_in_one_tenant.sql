@@ -7,5 +7,5 @@ SELECT format('journal %s of %s: entry %s of %s on account %s of %s', j.id, j.te
  UNION ALL
 SELECT format('journal %s (%s) is of the unknown kind %s', id, key, kind)
   FROM journals
- WHERE kind NOT IN ('payment_credit', 'payment_suspense', 'payment_fee', 'refund', 'refund_fee', 'refund_reversal', 'posting', 'transfer', 'profit_share', 'share_return', 'share_owed')
+ WHERE kind NOT IN ('payment_credit', 'payment_suspense', 'payment_fee', 'refund', 'refund_fee', 'refund_reversal', 'posting', 'transfer', 'profit_share', 'share_return', 'share_owed', 'receivable_settled')
  LIMIT @max

@@ -2,7 +2,7 @@
 SELECT format('return %s of %s is %s, %s: came back by %s, owed by %s, not owed any more by %s', r.out_return_no, r.tenant_id, r.state, r.amount,
               coalesce(b.key, 'none'), coalesce(o.key, 'none'), coalesce(v.key, 'none'))
   FROM share_returns r
-  LEFT JOIN journals b ON b.id = r.journal_id AND b.tenant_id = r.tenant_id AND b.kind = 'share_return'
+  LEFT JOIN journals b ON b.id = r.journal_id AND b.tenant_id = r.tenant_id AND (b.kind = 'share_return' OR b.kind = 'receivable_settled' AND r.state = 'CLEARED')
                       AND (SELECT sum(amount) FILTER (WHERE amount > 0) FROM entries WHERE journal_id = b.id) = r.amount
   LEFT JOIN journals o ON o.id = r.owed_journal_id AND o.tenant_id = r.tenant_id AND o.kind = 'share_owed'
                       AND (SELECT sum(amount) FILTER (WHERE amount > 0) FROM entries WHERE journal_id = o.id) = r.amount
