@@ -33,9 +33,10 @@ func TestMain(m *testing.M) { os.Exit(devstack.Main(m, devstack.Needs{Postgres: 
 // face is a house with its HTTP face on a real server. What it answers is held against openapi.yaml.
 type face struct {
 	*testhouse.House
-	URL    string
-	Logs   *observer.ObservedLogs
-	driver *testhouse.Deliveries // nil where open was given another driver
+	URL     string
+	Logs    *observer.ObservedLogs
+	handler http.Handler
+	driver  *testhouse.Deliveries // nil where open was given another driver
 	// What the tests of readiness and of panics turn on.
 	engineAway, databaseAway atomic.Pointer[error]
 	broken                   atomic.Bool
@@ -64,7 +65,7 @@ func openFace(t *testing.T, driver testhouse.Driver) *face {
 func (f *face) serve(t *testing.T, driver testhouse.Driver) {
 	t.Helper()
 	f.Open(t, driver)
-	srv := httptest.NewServer(api.Handler(api.Config{
+	f.handler = api.Handler(api.Config{
 		Orders: f.Orders, Entry: f.Entry, Books: f.Books, Accounts: f.Accounts, API: f.API, Engine: f.Engine,
 		Acquiring: f.Acquiring, Shares: f.Shares, Refunds: f.Refunds, Transfers: f.Transfers, AwaitTransfer: f.awaitTransfer, Group: f.group(t),
 		DatabaseReady: func(ctx context.Context) error {
@@ -89,7 +90,8 @@ func (f *face) serve(t *testing.T, driver testhouse.Driver) {
 			return "http://ui.invalid/" + id
 		},
 		Log: f.Log,
-	}))
+	})
+	srv := httptest.NewServer(f.handler)
 	t.Cleanup(srv.Close)
 	f.URL = srv.URL
 }

@@ -37,5 +37,6 @@ func TestAPreferenceIsReadAsRFC7240Says(t *testing.T) {
 		r.Header["Prefer"] = c.prefer
 		got := f.send(t, r)
 		require.Equal(t, map[bool]int{true: 202, false: 201}[c.async], got.StatusCode, "%q: %s", c.prefer, got.Text)
+		require.Equal(t, map[bool]string{true: "respond-async"}[c.async], got.Header.Get("Preference-Applied"))
 	}
 }

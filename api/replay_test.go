@@ -338,7 +338,9 @@ func TestWhileTheFirstIsWorkedOn(t *testing.T) {
 
 	// Another request is refused, and the same one waits, or does not want to, or gives up in the end.
 	f.post(t, "k", "/v1/payments", orderBody("another")).problem(t, 422, "idempotency_key_reused")
-	f.post(t, "k", "/v1/payments", orderBody("o"), "Prefer", "respond-async").is(t, 202)
+	async := f.post(t, "k", "/v1/payments", orderBody("o"), "Prefer", "respond-async")
+	async.problem(t, 202, "idempotency_key_in_progress")
+	require.Equal(t, []string{"1", "respond-async"}, []string{async.Header.Get("Retry-After"), async.Header.Get("Preference-Applied")})
 	given := f.post(t, "k", "/v1/payments", orderBody("o"))
 	given.problem(t, 409, "idempotency_key_in_progress")
 	require.Equal(t, "1", given.Header.Get("Retry-After"))

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -61,6 +62,33 @@ func TestARequestHasBounds(t *testing.T) {
 	require.Equal(t, 204, status("GET / HTTP/1.1\r\nHost: h\r\n\r\n"))
 	require.Equal(t, 431, status("GET / HTTP/1.1\r\nHost: h\r\nX-Long: "+strings.Repeat("x", 1<<20)+"\r\n\r\n"))
 	require.Equal(t, 400, status("GET / HTTP/1.1\r\n\r\n"))
+}
+
+func TestACallerThatDoesNotGoOnIsCutOff(t *testing.T) {
+	t.Parallel()
+	f := newFace(t)
+	url, _ := serve(t, f.handler)
+	address := strings.TrimPrefix(url, "http://")
+	for name, sent := range map[string]string{
+		"in its header": "POST /v1/payments HTTP/1.1\r\nHost: h\r\nAuthor",
+		"in its body": "POST /v1/payments HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + f.APIKey +
+			"\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: 100\r\n\r\n{\"out_trade_no\":",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = conn.Write([]byte(sent))
+			require.NoError(t, err)
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+			answer, err := io.ReadAll(conn)
+			require.NoError(t, err, "the server ends it")
+			require.NotContains(t, string(answer), " 200 ")
+			require.NotContains(t, string(answer), " 201 ")
+			require.Zero(t, f.Count(t, "SELECT (SELECT count(*) FROM payments) + (SELECT count(*) FROM idempotency_keys)"))
+		})
+	}
 }
 
 func TestEveryAnswerSaysWhatABrowserMayDoWithIt(t *testing.T) {

@@ -122,6 +122,9 @@ func (s *server) createTransfer(c *gin.Context) {
 		}
 	}
 	status, answer := s.transferAnswer(t)
+	if status == http.StatusAccepted && prefersAsync(c.Request.Header) {
+		c.Header("Preference-Applied", "respond-async")
+	}
 	if refused, ok := answer.(*problem); ok {
 		s.fail(c, refused)
 		return
