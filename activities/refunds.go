@@ -9,7 +9,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/paylatch/paylatch/internal/acquiring"
 	"github.com/paylatch/paylatch/internal/alert"
+	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/workflows"
@@ -18,7 +20,9 @@ import (
 // Refunds carries out the steps of refunds.
 type Refunds struct {
 	Service *refund.Service
-	Log     *zap.Logger
+	// Fees asks about the fees of payments.
+	Fees *acquiring.Service
+	Log  *zap.Logger
 }
 
 // Look implements [workflows.RefundLookActivity].
@@ -44,7 +48,7 @@ func (r *Refunds) Unknown(ctx context.Context, refundID int64) (workflows.Refund
 // business.
 func (r *Refunds) AskAbout(ctx context.Context, eventID int64) ([]int64, error) {
 	defer alive(ctx)()
-	events, err := r.Service.AskAbout(ctx, eventID)
+	events, err := r.askAbout(ctx, eventID)
 	if errors.Is(err, payment.ErrEventNotFound) {
 		return nil, temporal.NewNonRetryableApplicationError("no such event", "EventNotFound", err)
 	}
@@ -52,6 +56,17 @@ func (r *Refunds) AskAbout(ctx context.Context, eventID int64) ([]int64, error) 
 		alert.Raise(r.Log, alert.InquiryStuck, "a channel does not answer about an event", zap.Int64("event", eventID), zap.Int32("attempt", attempt), zap.Error(err))
 	}
 	return events, err
+}
+
+func (r *Refunds) askAbout(ctx context.Context, eventID int64) ([]int64, error) {
+	kind, err := r.Service.KindOf(ctx, eventID)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == channel.PayFeeHint:
+		return r.Fees.AskFee(ctx, eventID)
+	}
+	return r.Service.AskAbout(ctx, eventID)
 }
 
 func refundProgress(p refund.Progress) workflows.RefundProgress {

@@ -178,7 +178,7 @@ func Register(w worker.Registry, queue string, serves Activities) {
 	transfers := &activities.Transfers{Service: serves.Transfers, Log: serves.Log}
 	shares := &activities.Shares{Service: serves.Shares}
 	asking := &activities.Acquiring{Service: serves.Acquiring, Log: serves.Log}
-	refunds := &activities.Refunds{Service: serves.Refunds, Log: serves.Log}
+	refunds := &activities.Refunds{Service: serves.Refunds, Fees: serves.Acquiring, Log: serves.Log}
 	switch {
 	case workflows.IsChannelQueue(queue):
 		w.RegisterActivityWithOptions(asking.Prepay, named(workflows.PrepayActivity))

@@ -287,3 +287,10 @@ func Definite(err error) bool {
 	var rejection *Rejection
 	return errors.As(err, &rejection) || errors.Is(err, ErrUnsupported)
 }
+
+// FeeTeller is an [Acquirer] that tells the fee of a payment when it is asked, and not in the messages about the payment.
+type FeeTeller interface {
+	// AskFee asks for what is known of a transaction. What it gives is read by [Account.Parse] like a callback: the payment, and
+	// its fee where the channel knows it by now.
+	AskFee(ctx context.Context, transactionID string) (body []byte, err error)
+}

@@ -23,7 +23,12 @@ const (
 	// RefundAbnormal is a refund that is stuck until a person acts in the channel's console; it is no end.
 	RefundAbnormal Kind = "REFUND_ABNORMAL"
 	// RefundHint says that something was refunded, in a form that nothing may be booked from: the channel is asked.
-	RefundHint  Kind = "REFUND_HINT"
+	RefundHint Kind = "REFUND_HINT"
+	// PayFee is the channel's fee for a payment, of a channel that does not tell it with every message about the payment: the
+	// event's Amount is the fee. It moves no order.
+	PayFee Kind = "PAY_FEE"
+	// PayFeeHint says that the fee of a payment can be asked for.
+	PayFeeHint  Kind = "PAY_FEE_HINT"
 	ShareResult Kind = "PROFIT_SHARE_RESULT"
 	// Unsupported is an authentic message of a type that paylatch has no use for.
 	Unsupported Kind = "UNSUPPORTED"
@@ -48,7 +53,8 @@ type Event struct {
 	// PayerAmount is what the payer paid of a payment's Amount after the channel's coupons, in the same unit; 0 where the
 	// channel does not tell. The merchant gets Amount.
 	PayerAmount int64
-	// Fee is the channel's fee, in the same unit; nil where the channel does not tell.
+	// Fee is the channel's fee, in the same unit; nil where the channel does not tell. A channel that tells it in some messages
+	// about a fact and not in others never tells it here: the same fact would have two rows. It is a [PayFee] there.
 	Fee *int64
 	// OutNo is the merchant's own number of the refund or sharing.
 	OutNo string
@@ -132,8 +138,11 @@ func check(e Event) error {
 	if e.PayerAmount < 0 || (e.PayerAmount > 0 && e.Currency == "") {
 		return &Unusable{"its payer's amount is not above 0 with a currency"}
 	}
-	if e.Kind == PaySuccess && e.Amount == 0 {
+	if (e.Kind == PaySuccess || e.Kind == PayFee) && e.Amount == 0 {
 		return &Unusable{"it reports a payment without an amount"}
+	}
+	if (e.Kind == PayFee || e.Kind == PayFeeHint) && e.TransactionID == "" {
+		return &Unusable{"it tells of a fee and names no payment"}
 	}
 	if e.Currency != "" && !isCurrency(e.Currency) {
 		return &Unusable{"its currency is not a three-letter code"}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
@@ -141,8 +142,38 @@ func (s *shop) credits(number string) (list []payment.Event) {
 	return list
 }
 
-// credited is what the merchant was credited, with the fee that the channel kept: Stripe's answers tell it, its events do not.
+// credited is what the merchant was credited, with the fee that the channel kept: Stripe tells it some time after the payment.
 func (s *shop) credited() int { return s.Balance(s.t, "merchant") + s.Balance(s.t, "fees") }
+
+// stripeFee is what Stripe keeps of one order: 2.9 % and 30.
+const stripeFee = 317
+
+// requireFees waits until the fees of some payments are booked, where the channel tells fees.
+func (s *shop) requireFees(payments int) (fees int) {
+	s.t.Helper()
+	if s.sim.Name() != "stripe" {
+		require.Zero(s.t, s.Balance(s.t, "fees"))
+		return 0
+	}
+	fees = payments * stripeFee
+	require.Eventually(s.t, func() bool { return s.Balance(s.t, "fees") == fees }, 30*time.Second, 20*time.Millisecond)
+	return fees
+}
+
+// left is what an order left in the books, without numbers and times of its own: each event that booked something, with each
+// line of its journal.
+func (s *shop) left(number string) []string {
+	s.t.Helper()
+	rows, err := s.Engine.Query(s.t.Context(), `
+SELECT concat_ws(' ', e.kind, e.state, e.outcome, e.amount, e.currency, 'payer', coalesce(e.payer_amount::text, '?'), 'fee', coalesce(e.fee::text, '?'),
+                 j.kind, split_part(a.code, ':', 1), n.amount)
+  FROM channel_events e JOIN journals j ON j.id = e.journal_id JOIN entries n ON n.journal_id = j.id JOIN ledger_accounts a ON a.id = n.account_id
+ WHERE e.tenant_id = $1 AND e.out_trade_no = $2 ORDER BY 1`, s.Tenant, number)
+	require.NoError(s.t, err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(s.t, err)
+	return list
+}
 
 func TestCreatePayNotifyThreeTimesCreditOnce(t *testing.T) {
 	eachAcquirer(t, func(t *testing.T, s *shop) {
@@ -159,8 +190,9 @@ func TestCreatePayNotifyThreeTimesCreditOnce(t *testing.T) {
 		s.requireAcknowledged()
 		require.GreaterOrEqual(t, len(s.sim.Core().Sent()), 3)
 		require.Len(t, s.credits("book-0001"), 1)
-		require.Equal(t, 9900, s.Balance(t, "merchant"))
-		require.Equal(t, 1, s.Journals(t))
+		fee := s.requireFees(1)
+		require.Equal(t, 9900-fee, s.Balance(t, "merchant"))
+		require.Equal(t, 1+min(1, fee), s.Journals(t), "one of the money, and one of the fee where the channel tells it")
 		s.RequireInvariants(t)
 		requireClosed(t, s.engine, workflows.PrepayID(s.Tenant, "book-0001"))
 		record(t, "prepay_"+s.sim.Name(), historyOf(t, s.engine, workflows.PrepayID(s.Tenant, "book-0001")))
@@ -191,14 +223,20 @@ func TestTheSameFactByCallbackQueryAndReplayGivesTheSameRow(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, asked, s.credits("by-query1"))
 
-		// But for its own numbers and times, the row is that of the callback.
+		// But for its own numbers and times, it left the rows of the callback: its events, and its journals with every line.
 		told, row := s.credits("by-callback")[0], asked[0]
-		require.Equal(t, told.Kind, row.Kind)
-		require.Equal(t, told.Amount, row.Amount)
-		require.Equal(t, told.Currency, row.Currency)
-		require.Equal(t, told.PayerAmount, row.PayerAmount)
-		require.Equal(t, told.Outcome, row.Outcome)
 		require.Equal(t, len(told.Key), len(row.Key))
+		s.requireFees(2)
+		left := s.left("by-callback")
+		require.Equal(t, left, s.left("by-query1"))
+		if s.sim.Name() == "stripe" {
+			require.Equal(t, []string{
+				"PAY_FEE DONE FEE_BOOKED 317 CNY payer ? fee ? payment_fee fees 317", "PAY_FEE DONE FEE_BOOKED 317 CNY payer ? fee ? payment_fee merchant -317",
+			}, left[:2])
+			require.Len(t, left, 4)
+		} else {
+			require.Len(t, left, 2, "the channel tells no fee")
+		}
 		require.Equal(t, 2*9900, s.credited())
 		s.RequireInvariants(t)
 	})
@@ -336,7 +374,7 @@ func TestKeysAreRotatedUnderLoad(t *testing.T) {
 			require.Len(t, s.credits(name), 1)
 		}
 		s.requireAcknowledged()
-		require.Equal(t, len(names)*9900, s.Balance(t, "merchant"))
+		require.Equal(t, len(names)*9900, s.credited())
 
 		// What was never signed by the channel is refused, and leaves nothing behind.
 		s.announce("rotate-07")

@@ -66,6 +66,10 @@ func sold(t *testing.T, h *testhouse.House, s sharing, order string) {
 	_, err = h.Acquiring.Inquire(t.Context(), p.ID)
 	require.NoError(t, err)
 	requireState(t, h, order, payment.Paid)
+	// The channel's fee, where the answer tells it, is booked by a flow of its own.
+	require.Eventually(t, func() bool {
+		return h.Count(t, "SELECT count(*) FROM channel_events WHERE tenant_id = $1 AND state = 'RECEIVED'", h.Tenant) == 0
+	}, 30*time.Second, 20*time.Millisecond)
 }
 
 // plan shares an order as its sale said.

@@ -51,10 +51,14 @@ const (
 	RefundAbnormal Outcome = "REFUND_ABNORMAL" // recorded: it is stuck at the channel until a person acts there
 	RefundAsked    Outcome = "REFUND_ASKED"    // a hint: the channel was asked, and its answer is booked
 
+	FeeBooked Outcome = "FEE_BOOKED" // the channel's fee for a payment
+	FeeAsked  Outcome = "FEE_ASKED"  // a hint: the channel was asked for a fee, and its answer is booked
+
 	// PARKED: it waits for an operator, or for its order.
 	UnknownOrder     Outcome = "UNKNOWN_ORDER"
 	UnknownRefund    Outcome = "UNKNOWN_REFUND"
 	UnknownShare     Outcome = "UNKNOWN_SHARE"
+	UnknownPayment   Outcome = "UNKNOWN_PAYMENT" // a fee of a payment that is not booked, yet
 	AmountMismatch   Outcome = "AMOUNT_MISMATCH"
 	CurrencyMismatch Outcome = "CURRENCY_MISMATCH"
 	ContextMismatch  Outcome = "CONTEXT_MISMATCH"
@@ -65,6 +69,7 @@ const (
 	// IGNORED: authentic, and nothing to do.
 	Stale           Outcome = "STALE"
 	UnsupportedType Outcome = "UNSUPPORTED_TYPE"
+	Foreign         Outcome = "FOREIGN"    // it bears no number of ours: others use the same account of the channel
 	Rejected        Outcome = "REJECTED"   // by an operator, with a reason
 	Superseded      Outcome = "SUPERSEDED" // read again, it is now an event of its own key
 )

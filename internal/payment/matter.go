@@ -22,7 +22,7 @@ type Matter interface {
 	// after it, in the order of all: payment, matter, stock by sku, accounts by id. It judges again under these locks: what was
 	// true at the entry may not be now.
 	Book(ctx context.Context, tx pgx.Tx, ev Event) (Verdict, error)
-	// Matched lists events that were parked because nothing of ours had their number (UNKNOWN_REFUND, UNKNOWN_SHARE) and whose
+	// Matched lists events that were parked because nothing of ours had their number (UNKNOWN_REFUND, UNKNOWN_SHARE, UNKNOWN_PAYMENT) and whose
 	// row has come since. Whoever makes a row asks for its events after the commit ([Entry.RowCreated]); this finds what it missed.
 	Matched(ctx context.Context, db Querier, limit int) ([]int64, error)
 }
@@ -39,12 +39,12 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// matters finds the matter of a kind of event; payments have none.
+// matters finds the matter of a kind of event; payments have none. Fees are always among them.
 type matters map[channel.Kind]Matter
 
 func newMatters(list []Matter) matters {
 	byKind := matters{}
-	for _, m := range list {
+	for _, m := range append([]Matter{fees{}}, list...) {
 		for _, kind := range m.Kinds() {
 			byKind[kind] = m
 		}
@@ -93,7 +93,9 @@ func (m matters) book(ctx context.Context, tx pgx.Tx, ev Event) (v Verdict, ok b
 }
 
 // waits tells whether an event is parked until what it is about is there.
-func waits(o Outcome) bool { return o == UnknownOrder || o == UnknownRefund || o == UnknownShare }
+func waits(o Outcome) bool {
+	return o == UnknownOrder || o == UnknownRefund || o == UnknownShare || o == UnknownPayment
+}
 
 // judged is a verdict with what routes the event.
 type judged struct {

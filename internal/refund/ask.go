@@ -34,6 +34,12 @@ func (s *Service) AskAbout(ctx context.Context, eventID int64) (events []int64, 
 	return events, nil
 }
 
+// KindOf tells what kind of event it is, of which not all are about refunds. Error: [payment.ErrEventNotFound].
+func (s *Service) KindOf(ctx context.Context, eventID int64) (channel.Kind, error) {
+	ev, err := payment.ReadEvent(ctx, s.pool, eventID)
+	return ev.Kind, err
+}
+
 func (s *Service) askAbout(ctx context.Context, ev payment.Event) (events []int64, err error) {
 	about, err := s.about(ctx, ev)
 	for _, r := range about {

@@ -34,13 +34,13 @@ func (o occasion) intent(raw json.RawMessage) ([]channel.Event, error) {
 		return nil, err
 	}
 	var c charge
-	if kind == channel.PaySuccess && p.LatestCharge.expand(&c) {
-		e.Fee = earned(c.BalanceTransaction, p.Currency)
-		if o.kind == "" {
-			e.OccurredAt = seconds(c.Created)
-		}
+	if kind != channel.PaySuccess || !p.LatestCharge.expand(&c) {
+		return []channel.Event{e}, nil
 	}
-	return []channel.Event{e}, nil
+	if o.kind == "" {
+		e.OccurredAt = seconds(c.Created)
+	}
+	return withFee(e, c), nil
 }
 
 // charge reads a charge. An authorization that was not captured is no payment yet.
@@ -63,8 +63,47 @@ func (o occasion) charge(raw json.RawMessage) ([]channel.Event, error) {
 	if err := amount(&e, c.AmountCaptured, c.Currency); err != nil {
 		return nil, err
 	}
-	e.Fee = earned(c.BalanceTransaction, c.Currency)
-	return []channel.Event{e}, nil
+	return withFee(e, c), nil
+}
+
+// charged reads the charge of charge.updated, which tells that a payment's balance transaction is there (and many other things
+// that nobody needs).
+func (o occasion) charged(raw json.RawMessage) ([]channel.Event, error) {
+	var c charge
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, unusable(err)
+	}
+	if c.Status != "succeeded" || !c.Captured || c.BalanceTransaction.ID == "" {
+		return unsupported("a change of a charge that tells of no fee"), nil
+	}
+	e := o.event(channel.PaySuccess, c.Created, c.Livemode)
+	e.TransactionID, e.OutTradeNo = c.transaction(), c.Metadata[metaOrder]
+	if told := withFee(e, c)[1:]; len(told) > 0 {
+		return told, nil
+	}
+	return unsupported("a change of a charge that tells of no fee"), nil
+}
+
+// withFee adds to a payment what its charge tells of the fee. The fee is an event of its own, of the balance transaction: most
+// messages about a payment come without it, and the same payment must be the same event by all of them. A balance transaction
+// that is only named is a hint to ask for it; one that settles in another currency, or takes nothing, tells no fee.
+func withFee(paid channel.Event, c charge) []channel.Event {
+	events := []channel.Event{paid}
+	if c.BalanceTransaction.ID == "" {
+		return events
+	}
+	fee := channel.Event{
+		Kind: channel.PayFeeHint, Subject: c.BalanceTransaction.ID, TransactionID: paid.TransactionID, OutTradeNo: paid.OutTradeNo,
+		OccurredAt: paid.OccurredAt, Mismatch: paid.Mismatch,
+	}
+	if c.BalanceTransaction.expanded() {
+		b, value := earned(c.BalanceTransaction, c.Currency)
+		if value == 0 {
+			return events
+		}
+		fee.Kind, fee.Amount, fee.Currency, fee.OccurredAt = channel.PayFee, value, upper(c.Currency), seconds(b.Created)
+	}
+	return append(events, fee)
 }
 
 // session reads a Checkout session. "Completed" says that the payer is through, not that money came: some methods take days.
@@ -103,13 +142,13 @@ func (o occasion) session(raw json.RawMessage) ([]channel.Event, error) {
 	}
 	var p intent
 	var c charge
-	if kind == channel.PaySuccess && s.PaymentIntent.expand(&p) && p.LatestCharge.expand(&c) {
-		e.Fee = earned(c.BalanceTransaction, s.Currency)
-		if o.kind == "" {
-			e.OccurredAt = seconds(c.Created)
-		}
+	if kind != channel.PaySuccess || !s.PaymentIntent.expand(&p) || !p.LatestCharge.expand(&c) {
+		return []channel.Event{e}, nil
 	}
-	return []channel.Event{e}, nil
+	if o.kind == "" {
+		e.OccurredAt = seconds(c.Created)
+	}
+	return withFee(e, c), nil
 }
 
 // refunded reads the charge of charge.refunded: what was refunded of it in all, which nothing may be booked from, unless it

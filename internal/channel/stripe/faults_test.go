@@ -284,7 +284,7 @@ func TestWebhooksAsStripeSendsThem(t *testing.T) {
 			byCallback, times := s.told("stripe:" + e.TransactionID + ":PAY_SUCCESS")
 			require.Equal(t, e, byCallback)
 			require.Equal(t, 3*max(1, c.faults.NoticeTimes), times)
-			require.Len(t, s.authent, 1, "however many event ids")
+			require.Len(t, s.authent, 2, "however many event ids: the payment, and the hint of its fee")
 		})
 	}
 }

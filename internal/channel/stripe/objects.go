@@ -133,16 +133,15 @@ func (c charge) transaction() string {
 }
 
 type refund struct {
-	ID                 string            `json:"id"`
-	Amount             int64             `json:"amount"`
-	Currency           string            `json:"currency"`
-	Status             string            `json:"status"`
-	Created            int64             `json:"created"`
-	Metadata           map[string]string `json:"metadata"`
-	PaymentIntent      ref               `json:"payment_intent"`
-	Charge             ref               `json:"charge"`
-	FailureReason      string            `json:"failure_reason"`
-	BalanceTransaction ref               `json:"balance_transaction"`
+	ID            string            `json:"id"`
+	Amount        int64             `json:"amount"`
+	Currency      string            `json:"currency"`
+	Status        string            `json:"status"`
+	Created       int64             `json:"created"`
+	Metadata      map[string]string `json:"metadata"`
+	PaymentIntent ref               `json:"payment_intent"`
+	Charge        ref               `json:"charge"`
+	FailureReason string            `json:"failure_reason"`
 }
 
 // The statuses of a refund. A refund that succeeded can fail later, when the payer's bank returns the money.
@@ -242,16 +241,18 @@ func (r *ref) UnmarshalJSON(text []byte) error {
 // expand reads the object into v; false where it was not expanded or does not fit.
 func (r ref) expand(v any) bool { return r.raw != nil && json.Unmarshal(r.raw, v) == nil }
 
-// earned is the fee of an expanded balance transaction, in minor units of the currency that was charged; nil where Stripe
-// settled in another currency, or where the fee is finer than ISO 4217 counts.
-func earned(r ref, currency string) *int64 {
-	var b balanceTransaction
-	if !r.expand(&b) || b.Currency != currency {
-		return nil
+// expanded tells whether the object itself is there.
+func (r ref) expanded() bool { return r.raw != nil }
+
+// earned reads the fee of an expanded balance transaction, in minor units of the currency that was charged; 0 where Stripe took
+// none, settled in another currency, or counts finer than ISO 4217.
+func earned(r ref, currency string) (b balanceTransaction, fee int64) {
+	if !r.expand(&b) || b.Currency != currency || b.Fee <= 0 {
+		return b, 0
 	}
 	fee, exact := fromStripe(b.Fee, upper(b.Currency))
 	if !exact {
-		return nil
+		return b, 0
 	}
-	return &fee
+	return b, fee
 }

@@ -122,6 +122,8 @@ func (o occasion) reader(kind string) func(json.RawMessage) ([]channel.Event, er
 		return o.intent
 	case "charge.succeeded", "charge.captured":
 		return o.charge
+	case "charge.updated":
+		return o.charged
 	case "charge.refunded":
 		return o.refunded
 	case "checkout.session.completed", "checkout.session.async_payment_succeeded", "checkout.session.async_payment_failed",

@@ -233,19 +233,50 @@ func TestAnotherModeOrAnotherAccountIsAMismatch(t *testing.T) {
 	}
 }
 
-func TestTheFeeIsToldWhereStripeTellsIt(t *testing.T) {
+// Most messages about a payment come without its fee, so none of them has it: the fee is an event of its own.
+func TestTheFeeIsAnEventOfItsOwn(t *testing.T) {
 	t.Parallel()
 	account := open(t, nil)
 	with := func(fee int, currency, charged string) []byte {
 		settled := map[string]any{"id": "txn_1", "object": "balance_transaction", "fee": fee, "currency": currency}
 		return encode(intent(map[string]any{"currency": charged, "latest_charge": chargeOf(map[string]any{"currency": charged, "balance_transaction": settled})}))
 	}
-	e := one(t, account, with(59, "usd", "usd"))
-	require.NotNil(t, e.Fee)
-	require.Equal(t, int64(59), *e.Fee)
-	require.Nil(t, one(t, account, with(59, "eur", "usd")).Fee, "settled in another currency: no fee in this one")
-	require.Nil(t, one(t, account, with(59, "isk", "isk")).Fee, "finer than the currency counts")
-	require.Nil(t, one(t, account, succeeded(nil)).Fee)
+	events, err := channel.Read(account, with(59, "usd", "usd"))
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+	paid, fee := events[0], events[1]
+	require.Equal(t, channel.PaySuccess, paid.Kind)
+	require.Nil(t, paid.Fee)
+	require.Equal(t, channel.PayFee, fee.Kind)
+	require.Equal(t, "stripe:txn_1:PAY_FEE", fee.Key("stripe", nil))
+	require.Equal(t, []any{int64(59), "USD", paid.TransactionID, paid.OutTradeNo}, []any{fee.Amount, fee.Currency, fee.TransactionID, fee.OutTradeNo})
+	require.Equal(t, channel.PaySuccess, one(t, account, with(59, "eur", "usd")).Kind, "settled in another currency: no fee in this one")
+	require.Equal(t, channel.PaySuccess, one(t, account, with(59, "isk", "isk")).Kind, "finer than the currency counts")
+	require.Equal(t, channel.PaySuccess, one(t, account, with(0, "usd", "usd")).Kind, "nothing was taken")
+	require.Equal(t, channel.PaySuccess, one(t, account, succeeded(nil)).Kind)
+}
+
+// A balance transaction that a webhook names is a hint to ask for it, whichever webhook names it.
+func TestABalanceTransactionIsAskedFor(t *testing.T) {
+	t.Parallel()
+	account := open(t, nil)
+	named := chargeOf(map[string]any{"balance_transaction": "txn_1"})
+	updated := one(t, account, webhook("charge.updated", named, nil))
+	require.Equal(t, channel.PayFeeHint, updated.Kind)
+	require.Equal(t, "stripe:txn_1:PAY_FEE_HINT", updated.Key("stripe", nil))
+	require.Zero(t, updated.Amount)
+	events, err := channel.Read(account, webhook("charge.succeeded", named, nil))
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+	require.Equal(t, channel.PaySuccess, events[0].Kind)
+	require.Equal(t, updated.Key("stripe", nil), events[1].Key("stripe", nil))
+	for name, charge := range map[string]map[string]any{
+		"without one":         {"balance_transaction": nil},
+		"of a failed charge":  {"balance_transaction": "txn_1", "status": "failed"},
+		"of an authorization": {"balance_transaction": "txn_1", "captured": false},
+	} {
+		require.Equal(t, channel.Unsupported, one(t, account, webhook("charge.updated", chargeOf(charge), nil)).Kind, name)
+	}
 }
 
 func TestTheIdentityOutlivesTheKey(t *testing.T) {

@@ -38,6 +38,16 @@ func (a *account) readIntent(ctx context.Context, id string) (intent, []byte, er
 	return read[intent](ctx, a.api, "/v1/payment_intents/"+url.PathEscape(id), url.Values{"expand[]": {"latest_charge.balance_transaction"}})
 }
 
+// AskFee implements [channel.FeeTeller].
+func (a *account) AskFee(ctx context.Context, transactionID string) ([]byte, error) {
+	if subjectOf(transactionID) == objectCharge {
+		_, raw, err := read[charge](ctx, a.api, "/v1/charges/"+url.PathEscape(transactionID), url.Values{"expand[]": {"balance_transaction"}})
+		return raw, err
+	}
+	_, raw, err := a.readIntent(ctx, transactionID)
+	return raw, err
+}
+
 func (a *account) readSession(ctx context.Context, id string) (session, []byte, error) {
 	query := url.Values{"expand[]": {"payment_intent.latest_charge.balance_transaction"}}
 	return read[session](ctx, a.api, "/v1/checkout/sessions/"+url.PathEscape(id), query)

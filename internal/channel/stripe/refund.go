@@ -39,7 +39,6 @@ func (a *account) Refund(ctx context.Context, r channel.Refund) (channel.RefundS
 		subjectOf(payment):             {payment},
 		"amount":                       {strconv.FormatInt(value, 10)},
 		"metadata[" + metaRefund + "]": {r.OutRefundNo},
-		"expand[]":                     {"balance_transaction"},
 		"metadata[" + metaOrder + "]":  {r.OutTradeNo},
 	}
 	if reasons[r.Reason] {
@@ -57,7 +56,7 @@ func (a *account) Refund(ctx context.Context, r channel.Refund) (channel.RefundS
 // QueryRefund implements [channel.Acquirer].
 func (a *account) QueryRefund(ctx context.Context, r channel.Refund) (channel.RefundStanding, error) {
 	if r.RefundID != "" {
-		found, raw, err := read[refund](ctx, a.api, "/v1/refunds/"+url.PathEscape(r.RefundID), url.Values{"expand[]": {"balance_transaction"}})
+		found, raw, err := read[refund](ctx, a.api, "/v1/refunds/"+url.PathEscape(r.RefundID), nil)
 		if unknownObject(err) {
 			return channel.RefundStanding{State: channel.RefundUnknown}, nil
 		}
@@ -83,7 +82,7 @@ func (a *account) QueryRefund(ctx context.Context, r channel.Refund) (channel.Re
 // findRefund looks through the refunds of a payment for our number. The list is consistent: what it does not hold was not
 // done.
 func (a *account) findRefund(ctx context.Context, payment, outRefundNo string) (*refund, []byte, error) {
-	query := url.Values{subjectOf(payment): {payment}, "expand[]": {"data.balance_transaction"}}
+	query := url.Values{subjectOf(payment): {payment}}
 	found, raws, err := pick(ctx, a.api, "/v1/refunds", query, func(r refund) bool { return r.Metadata[metaRefund] == outRefundNo })
 	if err != nil || len(found) == 0 {
 		return nil, nil, err
@@ -99,6 +98,8 @@ func subjectOf(payment string) string {
 	return objectIntent
 }
 
+// standingOfRefund tells nothing of the fee: Stripe keeps it. What it gives back by a contract of one's own is in the bill, and in
+// no message about the refund.
 func standingOfRefund(r refund, raw []byte) channel.RefundStanding {
 	s := channel.RefundStanding{RefundID: r.ID, Reason: r.FailureReason}
 	switch r.Status {
@@ -111,11 +112,6 @@ func standingOfRefund(r refund, raw []byte) channel.RefundStanding {
 		}
 	default:
 		s.State = channel.RefundPending
-	}
-	// Stripe keeps its fee as a rule; where it gives some back, the refund's fee is negative.
-	if fee := earned(r.BalanceTransaction, r.Currency); fee != nil {
-		back := -*fee
-		s.Fee = &back
 	}
 	return s
 }

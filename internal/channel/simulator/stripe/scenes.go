@@ -129,14 +129,17 @@ func (s *Simulator) succeed(o *offer, sessionEvent string) {
 	if s.quirks.SettleIn != "" {
 		settled = s.quirks.SettleIn
 	}
-	fee := (o.amount*29 + 500) / 1000 // 2.9 % and 30
-	o.charge.movement = s.move(o.charge.id, "charge", "charge", o.amount, fee+30, settled)
 	s.tell("charge.succeeded", o.chargeObject())
 	s.tell("payment_intent.succeeded", o.intentObject())
 	if o.session != nil {
 		o.session.paid = "paid"
 		s.tell(sessionEvent, o.sessionObject())
 	}
+	// Captured in the background ("automatic_async"): the balance transaction is made, and told, a little later
+	// (docs.stripe.com/payments/payment-intents/asynchronous-capture).
+	fee := (o.amount*29 + 500) / 1000 // 2.9 % and 30
+	o.charge.movement = s.move(o.charge.id, "charge", "charge", o.amount, fee+30, settled)
+	s.tell("charge.updated", o.chargeObject())
 }
 
 func (s *Simulator) fail(o *offer) {

@@ -63,6 +63,8 @@ type Quirks struct {
 	Async bool
 	// SettleIn is the currency of the balance where it is not that of the payment; one to one.
 	SettleIn string
+	// Unheard lists types of events that the endpoint is not subscribed to.
+	Unheard []string
 	// Forbid refuses calls whose path begins so, as a restricted key is refused.
 	Forbid []string
 	// Refuse lists connected accounts that cannot get transfers.

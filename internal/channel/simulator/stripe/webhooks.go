@@ -7,11 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
 // tell sends an event of what an object is now, to the endpoint. It is called under the lock; the sending is not.
 func (s *Simulator) tell(kind string, about object) {
+	if slices.Contains(s.quirks.Unheard, kind) {
+		return
+	}
 	body, err := json.MarshalIndent(object{
 		"id": "evt_3" + word(23), "object": "event", "api_version": "2026-03-25.dahlia", "created": s.now().Unix(),
 		"data": object{"object": about}, "livemode": false, "pending_webhooks": 1,
