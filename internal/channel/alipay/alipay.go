@@ -9,9 +9,9 @@ import (
 	"crypto"
 	"crypto/rsa"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -44,7 +44,7 @@ type Channel struct{}
 // Config of an account. Keys are PEM, or the bare base64 that Alipay's tools give.
 type Config struct {
 	AppID           string `json:"app_id"`
-	SellerID        string `json:"seller_id"`         // the user id 2088…, or the login of the account that is paid
+	SellerID        string `json:"seller_id"`         // the user id 2088… of the account that is paid
 	AppPrivateKey   string `json:"app_private_key"`   // PKCS #8 or PKCS #1
 	AlipayPublicKey string `json:"alipay_public_key"` // Alipay's own, not the app's
 	SignType        string `json:"sign_type,omitempty"`
@@ -69,17 +69,20 @@ func (Channel) Open(_ string, config []byte) (channel.Account, error) {
 }
 
 func open(cfg Config) (*account, error) {
-	for _, id := range []struct{ name, value string }{{"app_id", cfg.AppID}, {"seller_id", cfg.SellerID}} {
-		if !isVisible(id.value) {
-			return nil, fmt.Errorf("%s must be 1 to 64 visible characters without blanks", id.name)
-		}
+	if !isVisible(cfg.AppID) {
+		return nil, errors.New("app_id must be 1 to 64 visible characters without blanks")
+	}
+	// A seller has one user id and may have several logins: by a login the same seller could be configured twice, Alipay takes none
+	// when an order is made, and notices need not have it.
+	if !userID.MatchString(cfg.SellerID) {
+		return nil, errors.New("seller_id must be the seller's user id at Alipay, 16 digits that begin with 2088, and not a login")
 	}
 	if cfg.QRProductCode != "" && !isVisible(cfg.QRProductCode) {
 		return nil, errors.New("qr_product_code must be 1 to 64 visible characters without blanks")
 	}
 	a := &account{
 		appID: cfg.AppID, sellerID: cfg.SellerID, qrProduct: cfg.QRProductCode,
-		signType: cfg.SignType, caller: channel.NewCaller(), now: time.Now,
+		signType: cfg.SignType, caller: channel.NewCaller(), now: time.Now, maxBill: maxBill,
 	}
 	if a.signType == "" {
 		a.signType = rsa2
@@ -96,6 +99,9 @@ func open(cfg Config) (*account, error) {
 	}
 	return a, nil
 }
+
+// userID is how Alipay names an account: 16 digits that begin with 2088.
+var userID = regexp.MustCompile(`^2088[0-9]{12}$`)
 
 // hashes by signature algorithm.
 var hashes = map[string]crypto.Hash{rsa2: crypto.SHA256, rsa1: crypto.SHA1}
@@ -126,6 +132,7 @@ type account struct {
 	alipayKey       *rsa.PublicKey
 	caller          *channel.Caller
 	now             func() time.Time
+	maxBill         int64
 }
 
 var _ channel.Acquirer = (*account)(nil)

@@ -15,6 +15,9 @@ import (
 	"github.com/paylatch/paylatch/internal/channel"
 )
 
+// maxBill bounds a bill as it is downloaded: compressed, a day of several million payments.
+const maxBill = 256 << 20
+
 const methodBill = "alipay.data.dataservice.bill.downloadurl.query"
 
 // Sub codes of the bill, in the spellings of the tables and of the gateway itself.
@@ -92,7 +95,7 @@ func (a *account) download(ctx context.Context, address string) (io.ReadCloser, 
 		return nil, fmt.Errorf("the bill's address answered with status %d", response.StatusCode)
 	}
 	// An address that has lapsed answers with a page, and status 200.
-	file := bufio.NewReader(response.Body)
+	file := bufio.NewReader(&bounded{from: response.Body, left: a.maxBill})
 	head, err := file.Peek(len(zipHead))
 	if err != nil && !errors.Is(err, io.EOF) {
 		_ = response.Body.Close()
@@ -107,6 +110,28 @@ func (a *account) download(ctx context.Context, address string) (io.ReadCloser, 
 		io.Closer
 	}{file, response.Body}, nil
 }
+
+// bounded reads so many bytes and no more: what is cut off must be an error, or a part would be taken for the whole.
+type bounded struct {
+	from io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errTooLarge
+	}
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.from.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, errTooLarge
+	}
+	return n, err
+}
+
+var errTooLarge = fmt.Errorf("the bill has more than %d bytes: that is none of a day", maxBill)
 
 // How a zip begins, with files in it and without.
 var (

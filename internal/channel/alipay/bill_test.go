@@ -31,6 +31,29 @@ func inShanghai(text string) func() time.Time {
 	return func() time.Time { return at }
 }
 
+// A bill without end is an error, and never a part that is taken for the whole.
+func TestABillIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(s *sim.Simulator) { s.Clock(inShanghai("2026-03-01 12:00:00")) })
+	w.paid(t, "O12", 990)
+	w.Clock(inShanghai("2026-03-02 12:00:00"))
+	read := func() ([]byte, error) {
+		stream, err := w.Bill(t.Context(), firstOfMarch)
+		require.NoError(t, err)
+		defer stream.Close()
+		return io.ReadAll(stream)
+	}
+	whole, err := read()
+	require.NoError(t, err)
+	alipay.SetMaxBill(w.account, int64(len(whole)))
+	again, err := read()
+	require.NoError(t, err)
+	require.Len(t, again, len(whole))
+	alipay.SetMaxBill(w.account, int64(len(whole))-1)
+	_, err = read()
+	require.ErrorContains(t, err, "more than")
+}
+
 func TestADaysBill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *sim.Simulator) { s.Clock(inShanghai("2026-03-01 23:59:50")) })

@@ -146,18 +146,17 @@ func (a *account) parseNotice(body []byte) ([]channel.Event, error) {
 	return []channel.Event{e}, nil
 }
 
-// mismatch says in what a notice contradicts the account. Both names of the seller count, whichever the account is
-// configured by; a notice that names neither is held to the app alone, under whose key it came.
+// mismatch says in what a notice contradicts the account. The seller is known by the user id; a notice that names the login alone
+// cannot be held to it and is looked at by a person, and one that names no seller is held to the app, under whose key it came.
 func (a *account) mismatch(f form) string {
 	sellerID, sellerEmail := f.characters("seller_id"), f.characters("seller_email")
 	switch {
 	case f["app_id"] != a.appID:
 		return "it is for another app: app_id " + quoted(f.characters("app_id"))
-	case sellerID+sellerEmail != "" && sellerID != a.sellerID && sellerEmail != a.sellerID:
-		if sellerID == "" {
-			return "it is for another seller: seller_email " + quoted(sellerEmail)
-		}
+	case sellerID != "" && sellerID != a.sellerID:
 		return "it is for another seller: seller_id " + quoted(sellerID)
+	case sellerID == "" && sellerEmail != "":
+		return "it may be for another seller, and has no seller_id: seller_email " + quoted(sellerEmail)
 	}
 	return ""
 }

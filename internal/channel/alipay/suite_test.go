@@ -33,6 +33,8 @@ func TestSuite(t *testing.T) {
 			"no app":                    with(func(c *alipay.Config) { c.AppID = "" }),
 			"no seller":                 with(func(c *alipay.Config) { c.SellerID = "" }),
 			"a seller with blanks":      with(func(c *alipay.Config) { c.SellerID = "2088 1" }),
+			"a seller by login":         with(func(c *alipay.Config) { c.SellerID = "seller@example.com" }),
+			"an app for the seller":     with(func(c *alipay.Config) { c.SellerID = appID }),
 			"no private key":            with(func(c *alipay.Config) { c.AppPrivateKey = "" }),
 			"no public key":             with(func(c *alipay.Config) { c.AlipayPublicKey = "" }),
 			"a blank public key":        with(func(c *alipay.Config) { c.AlipayPublicKey = " \n" }),
