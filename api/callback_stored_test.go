@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +114,17 @@ func TestAChannelThatHangsUpHasStillToldUs(t *testing.T) {
 	fmt.Fprintf(c, "Content-Length: %d\r\n\r\n%s", len(body), body)
 	require.NoError(t, c.Close())
 	require.Eventually(t, func() bool { return f.stored(t) == 2 }, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestAChannelThatHungUpBeforeItsAccountWasFoundHasToldUsToo(t *testing.T) {
+	t.Parallel()
+	f := newFace(t)
+	r := f.callback(t, string(testhouse.Paid(t, "tx", "o", 9900)))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.handler.ServeHTTP(httptest.NewRecorder(), r.WithContext(gone))
+	require.Equal(t, 2, f.stored(t))
+	f.requireNoError(t)
 }
 
 // requireReceipt holds that exactly this body is kept, byte for byte.

@@ -94,7 +94,7 @@ func (s *server) findAccount(c *gin.Context, channelName string, find func(ctx c
 	if !isText(c.Param("account")) {
 		return tenant.Account{}, tenant.ErrUnknown
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), findTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), findTimeout)
 	defer cancel()
 	return find(ctx, channelName, c.Param("account"))
 }
