@@ -35,12 +35,17 @@ func (e *Entry) follow(acct tenant.Account, results []Reported) (due []Delivery)
 }
 
 func (e *Entry) tell(channelName, tenantID string, r Reported) {
+	if r.Duplicate {
+		// The normal case, a thousand times at once: where nobody reads its line, it is not made.
+		if line := e.log.Check(zap.InfoLevel, "duplicate event"); line != nil {
+			line.Write(zap.String("tenant", tenantID), zap.String("channel", channelName), zap.Int64("event", r.EventID), zap.String("event_key", r.Key), zap.String("state", string(r.State)))
+		}
+		reported.WithLabelValues(channelName, "duplicate").Inc()
+		return
+	}
 	log := e.log.WithLazy(zap.String("tenant", tenantID), zap.String("channel", channelName), zap.Int64("event", r.EventID), zap.String("event_key", r.Key))
 	result := string(r.Outcome)
 	switch {
-	case r.Duplicate:
-		result = "duplicate"
-		log.Info("duplicate event", zap.String("state", string(r.State)))
 	case r.State == Parked && r.Outcome == Conflict:
 		alert.Raise(log, alert.Conflict, "an event contradicts one that was accepted before", zap.String("reason", r.reason))
 	case r.State == Parked:
