@@ -330,3 +330,47 @@ func TestAFeeIsAskedForUntilTheChannelAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "stripe", applied.Ask, "it was not asked yet")
 }
+
+// An account at Stripe that others use too: what bears no number of ours is kept and told apart, and nobody is woken for it.
+// What bears one that nobody knows is money that somebody must look at.
+func TestWhatOthersDoInTheSameAccountIsKeptAndWakesNobody(t *testing.T) {
+	t.Parallel()
+	c := openCounter(t)
+	c.sell("ours")
+	c.mu.Lock()
+	pile := slices.Clone(c.pile)
+	c.mu.Unlock()
+	theirs := func(body []byte, number string) []byte {
+		for _, o := range c.sim.Orders() {
+			body = bytes.ReplaceAll(body, []byte(o.TransactionID), []byte("pi_theirs"+number))
+		}
+		return bytes.ReplaceAll(body, []byte(`"out_trade_no": "ours"`), []byte(`"shop": "`+number+`"`))
+	}
+	refunded := []byte(`{"object":"event","id":"evt_1","type":"refund.updated","created":1772352000,"livemode":false,"data":{"object":` +
+		`{"object":"refund","id":"re_1","amount":100,"currency":"cny","status":"succeeded","created":1772352000,"payment_intent":"pi_theirs1"}}}`)
+	transferred := []byte(`{"object":"event","id":"evt_2","type":"transfer.created","created":1772352000,"livemode":false,"data":{"object":` +
+		`{"object":"transfer","id":"tr_1","amount":100,"currency":"cny","created":1772352000,"destination":"acct_1AAAAAAAAAAAAAAA"}}}`)
+	early := bytes.ReplaceAll(refunded, []byte("re_1"), []byte("re_0"))
+	told := [][]byte{early}
+	for _, body := range pile {
+		told = append(told, theirs(body, "1"))
+	}
+	told = append(told, refunded, transferred)
+	for _, body := range told {
+		_, err := c.Entry.Report(t.Context(), c.acct, body, c.Clock.Now())
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, c.Count(t, "SELECT count(*) FROM channel_events WHERE state = 'PARKED'"), "the refund that came before its payment")
+	_, err := c.Entry.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, c.Count(t, "SELECT count(*) FROM channel_events WHERE state <> 'IGNORED'"))
+	require.Equal(t, 5, c.Count(t, "SELECT count(*) FROM channel_events WHERE outcome = 'FOREIGN'"), "a payment, its fee, two refunds, a transfer")
+	require.Empty(t, c.driver.Take())
+	require.Zero(t, c.Journals(t))
+
+	for _, body := range pile {
+		_, err := c.Entry.Report(t.Context(), c.acct, bytes.ReplaceAll(body, []byte(`"out_trade_no": "ours"`), []byte(`"out_trade_no": "nobody's"`)), c.Clock.Now())
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, c.Count(t, "SELECT count(*) FROM channel_events WHERE state = 'PARKED' AND outcome = 'UNKNOWN_ORDER'"))
+}

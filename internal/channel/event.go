@@ -66,6 +66,9 @@ type Event struct {
 	// Mismatch says in what the message's context (app, merchant, seller, mode) contradicts the account's
 	// configuration; such an event is parked.
 	Mismatch string
+	// Foreign says that it bears no number of ours, in a channel where all that is announced here bears one: it was made by others
+	// who use the same account. It is kept, and asks for nothing.
+	Foreign bool
 	// Note is for people: for instance the type of an unsupported message.
 	Note string
 }
@@ -124,7 +127,7 @@ func check(e Event) error {
 	case Unsupported:
 		return nil
 	case PaySuccess, PayClosed, PayFailed:
-		if e.Subject == "" || e.OutTradeNo == "" {
+		if e.Subject == "" || e.OutTradeNo == "" && !e.Foreign {
 			return &Unusable{"it names no transaction or no order"}
 		}
 	default:

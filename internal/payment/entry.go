@@ -375,7 +375,7 @@ func (e *Entry) claimResume(ctx context.Context, tx pgx.Tx, ev Event, v judged) 
 }
 
 func readOrder(ctx context.Context, db Querier, tenantID, outTradeNo string) (*order, error) {
-	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo)
+	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code, channel_reference, prepay_state FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo)
 	if err != nil {
 		return nil, fmt.Errorf("read the order: %w", err)
 	}

@@ -173,6 +173,7 @@ func reportOf(e Event) report {
 		Amount: deref(e.Amount), Currency: deref(e.Currency), PayerAmount: deref(e.PayerAmount), Fee: e.Fee, Mismatch: e.Mismatch,
 		OutNo: e.OutNo, Receiver: e.Receiver, LegState: channel.LegState(e.LegState),
 	}}
+	r.Subject = e.Subject()
 	if e.OccurredAt != nil {
 		r.OccurredAt = *e.OccurredAt
 	}

@@ -88,6 +88,16 @@ func foreign() Verdict {
 	return Ignore(Foreign, "it bears no number of ours: it was made by others who use this account of the channel")
 }
 
+// IsForeign tells whether the payment of a transaction is known as one of others who use the same account of the channel.
+func IsForeign(ctx context.Context, db Querier, accountID int64, channelName, transactionID string) (is bool, err error) {
+	err = db.QueryRow(ctx, "SELECT EXISTS (SELECT FROM channel_events WHERE account_id = $1 AND event_key = $2 AND outcome = $3)",
+		accountID, channelName+":"+transactionID+":"+string(channel.PaySuccess), Foreign).Scan(&is)
+	if err != nil {
+		return false, fmt.Errorf("look for the payment of transaction %s: %w", transactionID, err)
+	}
+	return is, nil
+}
+
 // errNotBooked says that a fee has overtaken its payment, which is about to be booked: it is tried again.
 var errNotBooked = errors.New("the payment of this fee is about to be booked")
 

@@ -16,6 +16,18 @@ type order struct {
 	State     State  `db:"state"`
 	Items     int    `db:"items"` // how many skus are reserved with it
 	WantsCode bool   `db:"wants_code"`
+	// Reference is the channel's own name of the attempt that the order was announced with, where it has one.
+	Reference string  `db:"channel_reference"`
+	Prepay    *string `db:"prepay_state"`
+}
+
+// attemptedBy tells whether an event may be about the attempt by which the order can be paid now. A channel that names attempts
+// can have several of one order, of which answers were lost: the end of one must not close the order while another can be paid.
+func (o order) attemptedBy(r report) bool {
+	if o.Reference == "" {
+		return deref(o.Prepay) != PrepayPending
+	}
+	return r.Subject == o.Reference || r.TransactionID == o.Reference
 }
 
 // Verdict is what an event means for what it is about, as that stands now.
@@ -77,6 +89,8 @@ func judge(accountID int64, r report, known *order) Verdict {
 		return Ignore(Stale, "the order was %s", known.State)
 	case r.Kind == channel.PayFailed:
 		return Verdict{State: Done, Outcome: AttemptFailed, Reason: "the payer may try again"}
+	case !known.attemptedBy(r):
+		return Ignore(Stale, "another attempt of the order was closed: by its own it can still be paid")
 	default:
 		return Verdict{State: Received}
 	}

@@ -16,6 +16,14 @@ func TestJudge(t *testing.T) {
 	says := func(k channel.Kind, amount int64, currency string) report {
 		return report{Event: channel.Event{Kind: k, OutTradeNo: "o", TransactionID: "t", Amount: amount, Currency: currency}}
 	}
+	announced := func(reference string) *order {
+		ready := PrepayReady
+		return &order{Amount: 100, Currency: "CNY", State: Pending, Reference: reference, Prepay: &ready}
+	}
+	announcing, pending := announced(""), PrepayPending
+	announcing.Prepay = &pending
+	session := says(channel.PayClosed, 0, "")
+	session.Subject = "session"
 	paid := says(channel.PaySuccess, 100, "CNY")
 	foreign := paid
 	foreign.Mismatch = "another app"
@@ -43,6 +51,12 @@ func TestJudge(t *testing.T) {
 		{"closed, paid", says(channel.PayClosed, 100, "CNY"), at(Paid), Ignored, Stale},
 		{"closed, shipped", says(channel.PayClosed, 100, "CNY"), at(Shipped), Ignored, Stale},
 		{"closed, closed", says(channel.PayClosed, 100, "CNY"), at(Closed), Ignored, Stale},
+		{"its own attempt is closed", says(channel.PayClosed, 0, ""), announced("t"), Received, ""},
+		{"the page by which it was announced is closed", session, announced("session"), Received, ""},
+		{"another attempt is closed", says(channel.PayClosed, 0, ""), announced("other"), Ignored, Stale},
+		{"an attempt is closed while another is being made", says(channel.PayClosed, 0, ""), announcing, Ignored, Stale},
+		{"closed by a channel that names no attempts", says(channel.PayClosed, 0, ""), announced(""), Received, ""},
+		{"another attempt is paid", paid, announced("other"), Received, ""},
 		{"failed, pending", says(channel.PayFailed, 100, "CNY"), at(Pending), Done, AttemptFailed},
 		{"failed, paid", says(channel.PayFailed, 100, "CNY"), at(Paid), Ignored, Stale},
 		{"refund nobody asked for", says(channel.RefundSuccess, 100, "CNY"), at(Paid), Parked, UnknownRefund},

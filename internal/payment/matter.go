@@ -105,6 +105,9 @@ type judged struct {
 
 // judge says what an event means, by its order or by its matter. r is what it says.
 func (e *Entry) judge(ctx context.Context, db Querier, ev Event, r report) (judged, error) {
+	if r.Foreign {
+		return judged{Verdict: foreign()}, nil
+	}
 	if v, ok, err := e.matters.judge(ctx, db, ev); ok || err != nil {
 		return judged{Verdict: v}, err
 	}

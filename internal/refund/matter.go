@@ -112,6 +112,8 @@ func compare(ev payment.Event, r Refund) payment.Verdict {
 // judgeUnknown is pure: what an event means of which we have no refund. m is the money that its transaction brought.
 func judgeUnknown(ev payment.Event, m received) payment.Verdict {
 	switch {
+	case m.foreign:
+		return payment.Ignore(payment.Foreign, "its payment bears no number of ours: it is of others who use this account of the channel")
 	case !m.known:
 		return payment.Park(payment.UnknownRefund, "no refund of ours has this number, and no payment of ours this transaction, yet")
 	case ev.Kind == channel.RefundHint && (ev.OutNo != "" || m.open > 0):
@@ -149,6 +151,7 @@ type received struct {
 	paymentID *int64
 	eventID   *int64 // of the money in suspense
 	currency  string
+	foreign   bool // it is a payment of others
 	// How many refunds of it are open, and how many have ended.
 	open, ended int
 }
@@ -159,14 +162,14 @@ func moneyOf(ctx context.Context, db payment.Querier, ev payment.Event) (m recei
 		return m, nil
 	}
 	err = db.QueryRow(ctx, moneySQL, ev.TenantID, ev.AccountID, ev.TransactionID).Scan(&m.paymentID, &m.eventID, &m.currency, &m.open, &m.ended)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return m, fmt.Errorf("look for the money of transaction %s: %w", ev.TransactionID, err)
 	}
-	m.known = m.paymentID != nil || m.eventID != nil
-	return m, nil
+	if m.known = m.paymentID != nil || m.eventID != nil; m.known {
+		return m, nil
+	}
+	m.foreign, err = payment.IsForeign(ctx, db, ev.AccountID, ev.Channel, ev.TransactionID)
+	return m, err
 }
 
 var numberPattern = regexp.MustCompile(`^[A-Za-z0-9_.|*-]{1,64}$`)

@@ -50,6 +50,8 @@ type Harness struct {
 	Success func(t *testing.T, p Payment) []byte
 	// OneCurrency says that the channel's messages name no currency, because there is only one.
 	OneCurrency bool
+	// SharedAccount says that others may use the same account: a payment that bears no number of ours is theirs, and not broken.
+	SharedAccount bool
 	// UnknownType is the body of an authentic message of a type that does not exist.
 	UnknownType []byte
 	// Unusable are authentic bodies that must be parked, by name, beside those of the suite.
@@ -190,6 +192,12 @@ func Run(t *testing.T, h Harness) {
 		}
 		if !h.OneCurrency {
 			bodies["no currency"] = h.Success(t, Payment{"7", "order-1", 1, ""})
+		}
+		if h.SharedAccount {
+			events, err := channel.Read(account, bodies["no order"])
+			require.NoError(t, err)
+			require.True(t, events[0].Foreign)
+			delete(bodies, "no order")
 		}
 		maps.Copy(bodies, h.Unusable)
 		maps.Copy(bodies, junk)

@@ -30,6 +30,7 @@ func (o occasion) intent(raw json.RawMessage) ([]channel.Event, error) {
 	}
 	e := o.event(kind, p.Created, p.Livemode)
 	e.Subject, e.TransactionID, e.OutTradeNo = p.ID, p.ID, p.Metadata[metaOrder]
+	e.Foreign = e.OutTradeNo == ""
 	if err := amount(&e, value, p.Currency); err != nil {
 		return nil, err
 	}
@@ -60,6 +61,7 @@ func (o occasion) charge(raw json.RawMessage) ([]channel.Event, error) {
 	}
 	e := o.event(channel.PaySuccess, c.Created, c.Livemode)
 	e.Subject, e.TransactionID, e.OutTradeNo = c.transaction(), c.transaction(), c.Metadata[metaOrder]
+	e.Foreign = e.OutTradeNo == ""
 	if err := amount(&e, c.AmountCaptured, c.Currency); err != nil {
 		return nil, err
 	}
@@ -131,9 +133,10 @@ func (o occasion) session(raw json.RawMessage) ([]channel.Event, error) {
 	}
 	e := o.event(kind, s.Created, s.Livemode)
 	e.Subject, e.TransactionID, e.OutTradeNo = s.PaymentIntent.ID, s.PaymentIntent.ID, s.order()
-	if e.Subject == "" {
-		e.Subject = s.ID // nobody tried to pay: Stripe made no PaymentIntent
+	if kind == channel.PayClosed || e.Subject == "" {
+		e.Subject = s.ID // the attempt by which the order was announced; it may have made no PaymentIntent
 	}
+	e.Foreign = e.OutTradeNo == ""
 	if s.AmountTotal == nil {
 		return nil, unusablef("a session without a total")
 	}
@@ -224,6 +227,7 @@ func (o occasion) transfer(raw json.RawMessage) ([]channel.Event, error) {
 	e := o.event(channel.ShareResult, t.Created, t.Livemode)
 	e.Subject, e.Receiver, e.LegState = t.ID, t.Destination.ID, channel.LegSucceeded
 	e.TransactionID, e.OutTradeNo, e.OutNo = t.Metadata[metaIntent], t.Metadata[metaOrder], t.Metadata[metaShare]
+	e.Foreign = e.OutNo == ""
 	if err := amount(&e, t.Amount, t.Currency); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func TestOtherEndsOfAPayment(t *testing.T) {
 		{"failed after days", webhook("checkout.session.async_payment_failed", sessionOf(map[string]any{"payment_status": "unpaid"})), "stripe:pi_1:PAY_FAILED"},
 		{"canceled", webhook("payment_intent.canceled", intent(canceled)), "stripe:pi_1:PAY_CLOSED"},
 		{"canceled, by query", encode(intent(canceled)), "stripe:pi_1:PAY_CLOSED"},
-		{"expired", webhook("checkout.session.expired", sessionOf(map[string]any{"status": "expired", "payment_status": "unpaid"})), "stripe:pi_1:PAY_CLOSED"},
+		{"expired", webhook("checkout.session.expired", sessionOf(map[string]any{"status": "expired", "payment_status": "unpaid"})), "stripe:cs_1:PAY_CLOSED"},
 		{"expired, never tried", webhook("checkout.session.expired", sessionOf(map[string]any{"status": "expired", "payment_status": "unpaid", "payment_intent": nil})), "stripe:cs_1:PAY_CLOSED"},
 	} {
 		e := one(t, account, c.body)

@@ -145,7 +145,8 @@ func TestSuite(t *testing.T) {
 				"metadata": map[string]any{"out_trade_no": p.OutTradeNo},
 			})
 		},
-		UnknownType: webhook("customer.created", map[string]any{"object": "customer", "id": "cus_1"}),
+		SharedAccount: true,
+		UnknownType:   webhook("customer.created", map[string]any{"object": "customer", "id": "cus_1"}),
 		Unusable: map[string][]byte{
 			"no type":               webhook("", intent(nil)),
 			"no mode":               webhook("payment_intent.succeeded", intent(nil), map[string]any{"livemode": nil}),

@@ -13,6 +13,8 @@ SELECT e.id
      OR ((e.kind = 'REFUND_SUCCESS' AND e.amount IS NOT NULL OR e.kind = 'REFUND_HINT' AND e.out_no <> '')
          AND EXISTS (SELECT FROM journals j
                       WHERE j.tenant_id = e.tenant_id AND j.key = 'received:' || e.account_id || ':' || e.transaction_id
-                        AND e.transaction_id <> '')))
+                        AND e.transaction_id <> ''))
+     OR EXISTS (SELECT FROM channel_accounts c JOIN channel_events p ON p.account_id = c.id AND p.event_key = c.channel || ':' || e.transaction_id || ':PAY_SUCCESS'
+                 WHERE c.id = e.account_id AND p.outcome = 'FOREIGN'))
  ORDER BY e.id
  LIMIT $1
