@@ -34,6 +34,8 @@ fuzz: ## Fuzz each parser for a short while
 	go test -run '^$$' -fuzz FuzzParse -fuzztime 10s ./internal/channel/stripe
 	go test -run '^$$' -fuzz FuzzParse -fuzztime 10s ./internal/channel/alipay
 	go test -run '^$$' -fuzz FuzzParse -fuzztime 10s ./internal/channel/wechatpay
+	go test -run '^$$' -fuzz FuzzVerify -fuzztime 10s ./internal/channel/stripe
+	go test -run '^$$' -fuzz FuzzVerify -fuzztime 10s ./internal/channel/wechatpay
 	go test -run '^$$' -fuzz FuzzCheck -fuzztime 10s ./internal/strictjson
 
 compose-config: ## Let the compose tool read docker-compose.yml

@@ -116,8 +116,11 @@ func (a *account) listIntents(ctx context.Context, outTradeNo string, since time
 	return found, err
 }
 
+// listSessions finds the sessions that are open still. Sessions cannot be searched for, and in a busy shop nearly all of a day are
+// over: those are known by their PaymentIntents, which bear the number too, or nobody has paid and nobody can.
 func (a *account) listSessions(ctx context.Context, outTradeNo string, since time.Time) ([]foundSession, error) {
 	query := createdSince(since)
+	query.Set("status", sessionOpen)
 	list, raws, err := pick(ctx, a.api, "/v1/checkout/sessions", query, func(s session) bool { return s.order() == outTradeNo })
 	var found []foundSession
 	for i, s := range list {

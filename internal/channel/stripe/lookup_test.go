@@ -18,7 +18,7 @@ import (
 func TestAnOrderIsLookedForAmongWhatWasMadeSinceItWas(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	since := map[string]int64{}
+	since, status := map[string]int64{}, map[string]string{}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if from := r.URL.Query().Get("created[gte]"); from != "" {
 			at, err := strconv.ParseInt(from, 10, 64)
@@ -26,7 +26,7 @@ func TestAnOrderIsLookedForAmongWhatWasMadeSinceItWas(t *testing.T) {
 				t.Error(err)
 			}
 			mu.Lock()
-			since[r.URL.Path] = at
+			since[r.URL.Path], status[r.URL.Path] = at, r.URL.Query().Get("status")
 			mu.Unlock()
 		}
 		_, _ = w.Write([]byte(`{"object":"list","data":[],"has_more":false}`))
@@ -41,6 +41,8 @@ func TestAnOrderIsLookedForAmongWhatWasMadeSinceItWas(t *testing.T) {
 	for _, path := range []string{"/v1/payment_intents", "/v1/checkout/sessions"} {
 		require.Equal(t, o.CreatedAt.Add(-time.Minute).Unix(), since[path], path)
 	}
+
+	require.Equal(t, "open", status["/v1/checkout/sessions"], "what is over is known by its PaymentIntent, which can be searched for")
 
 	o.CreatedAt = time.Now().Add(-48 * time.Hour)
 	_, err = account.Query(t.Context(), o)

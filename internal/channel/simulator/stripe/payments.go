@@ -131,7 +131,8 @@ func (s *Simulator) getSession(c call) (any, *trouble) {
 func (s *Simulator) listSessions(c call) (any, *trouble) {
 	var all []any
 	for _, o := range s.offers {
-		if of := c.form.Get("payment_intent"); o.session != nil && within(c, o.created) && (of == "" || of == o.intentID) {
+		of, status := c.form.Get("payment_intent"), c.form.Get("status")
+		if o.session != nil && within(c, o.created) && (of == "" || of == o.intentID) && (status == "" || status == o.session.status) {
 			all = append(all, o.sessionObject())
 		}
 	}
