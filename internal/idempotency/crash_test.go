@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -143,6 +144,10 @@ var stories = map[string]story{
 		moved: func(t *testing.T, h shop, url string) {
 			require.Equal(t, 201, h.post(t, url, "/v1/transfers", "rich", `{"from":"a","to":"b","amount":50,"currency":"CNY"}`).status)
 		},
+	},
+	"a transfer by a flow": {
+		route: "/v1/transfers", path: "/v1/transfers", body: `{"from":"a","to":"b","amount":5,"currency":"CNY","mode":"tcc"}`, status: 201, found: true,
+		effects: "SELECT count(*) FROM transfers",
 	},
 	"a key": {
 		route: "/v1/api_keys", path: "/v1/api_keys", body: `{"name":"till","scopes":["read"]}`, status: 201,
@@ -371,14 +376,25 @@ func handlerOn(apiDB, engine *pgxpool.Pool, masterKey string) (http.Handler, fun
 	driver := &testhouse.Deliveries{}
 	group := ledger.NewGroup(engine)
 	entry := payment.NewEntry(engine, accounts, driver, log, payment.DefaultPlan, nil)
+	transfers := transfer.NewService(engine, box, driver, log, nil)
 	shares := share.NewService(engine, accounts, entry, driver, log, nil)
 	return api.Handler(api.Config{
 		Orders: payment.NewOrders(apiDB, accounts.Asks), Books: payment.NewBooks(engine, log), Accounts: accounts, Group: group,
 		Entry:     entry,
-		Transfers: transfer.NewService(engine, box, driver, log, nil),
-		Refunds:   refund.New(refund.Config{Pool: engine, Accounts: accounts, Entry: entry, Driver: driver, Shares: shares, Log: log}),
-		Shares:    shares,
-		API:       apiDB, Engine: engine, Log: log, WorkflowURL: func(id string) string { return id },
+		Transfers: transfers,
+		AwaitTransfer: func(ctx context.Context, t transfer.Transfer) error { // as its flow does it
+			tried, err := transfers.Try(ctx, t.ID)
+			if err == nil {
+				_, err = transfers.Decide(ctx, t.ID, tried.Failure)
+			}
+			if err == nil {
+				_, err = transfers.End(ctx, t.ID, true)
+			}
+			return err
+		},
+		Refunds: refund.New(refund.Config{Pool: engine, Accounts: accounts, Entry: entry, Driver: driver, Shares: shares, Log: log}),
+		Shares:  shares,
+		API:     apiDB, Engine: engine, Log: log, WorkflowURL: func(id string) string { return id },
 	}), group.Stop, nil
 }
 
