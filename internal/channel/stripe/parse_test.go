@@ -392,6 +392,8 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, seed := range [][]byte{
 		succeeded(nil), webhook("charge.succeeded", chargeOf(nil)), webhook("checkout.session.completed", sessionOf(nil)),
+		webhook("charge.updated", chargeOf(map[string]any{"balance_transaction": "txn_1"})),
+		encode(intent(map[string]any{"latest_charge": chargeOf(map[string]any{"balance_transaction": map[string]any{"object": "balance_transaction", "id": "txn_1", "fee": 59, "currency": "usd"}})})),
 		webhook("refund.updated", refundOf(nil)), webhook("charge.refunded", chargeOf(map[string]any{"refunds": map[string]any{"data": []any{refundOf(nil)}}})),
 		encode(intent(map[string]any{"latest_charge": chargeOf(nil)})), []byte(`{"object":"list","data":[{"object":"transfer","id":"tr_1","amount":1,"currency":"usd"}]}`),
 		[]byte(`{"object":"list","data":[{"object":"paylatch.refused_transfer","out_order_no":"s","destination":"acct_1","amount":1,"currency":"usd"}]}`),
@@ -411,7 +413,7 @@ func FuzzParse(f *testing.F) {
 		for _, e := range events {
 			if e.Kind == channel.PaySuccess {
 				require.Positive(t, e.Amount)
-				require.NotEmpty(t, e.OutTradeNo)
+				require.Equal(t, e.OutTradeNo == "", e.Foreign, "it bears our number, or is said to be of others")
 				require.NotEmpty(t, e.TransactionID)
 			}
 		}
