@@ -32,7 +32,7 @@ type benchFlags struct {
 	Concurrency int    `help:"Callers at once (at most 64)." default:"32"`
 	JSON        string `help:"Write the report to this file." name:"json" placeholder:"FILE"`
 	Plot        string `help:"Draw latencies, throughput and ratios into this file, as SVG." placeholder:"FILE"`
-	Profile     string `help:"Write CPU and heap profiles into this directory." hidden:"" placeholder:"DIR"`
+	Profile     string `help:"Write processor and heap profiles of each benchmark into this directory." placeholder:"DIR"`
 }
 
 // timeFlags are for benchmarks whose phases last a time.
