@@ -78,7 +78,10 @@ func RefundPause(polls int) time.Duration {
 // A call whose outcome is unknown is never made again on suspicion: the next step asks first. The flow works from its row:
 // run again, it goes on from there. A signal without an event makes it ask at once.
 func Refund(ctx workflow.Context, in RefundInput) (RefundResult, error) {
-	f := &refundFlow{in: in, wakes: workflow.GetSignalChannel(ctx, WakeSignal), polls: in.Polls, due: in.Polls == 0}
+	f := &refundFlow{
+		in: in, wakes: workflow.GetSignalChannel(ctx, WakeSignal), polls: in.Polls, due: in.Polls == 0,
+		asked: workflow.NewBufferedChannel(ctx, 1),
+	}
 	at, err := step[RefundProgress](ctx, "look at the refund", RefundLookActivity, in.RefundID)
 	if err != nil {
 		return RefundResult{}, err
@@ -88,7 +91,23 @@ func Refund(ctx workflow.Context, in RefundInput) (RefundResult, error) {
 		if err := f.heed(ctx); err != nil {
 			return RefundResult{f.at.State}, err
 		}
-		if f.at.ended() || !f.at.Asks {
+		if f.at.ended() {
+			// What hints say is known by now: they are settled without an answer.
+			for _, stop := range f.stop {
+				stop()
+			}
+			if err := workflow.Await(ctx, func() bool { return f.questions == 0 || f.wakes.Len() > 0 }); err != nil {
+				return RefundResult{f.at.State}, err
+			}
+			if f.failed != nil {
+				return RefundResult{f.at.State}, f.failed
+			}
+			if f.wakes.Len() > 0 {
+				continue
+			}
+			break
+		}
+		if !f.at.Asks {
 			break
 		}
 		if f.due {
@@ -111,6 +130,12 @@ type refundFlow struct {
 	polls int
 	// due says that the channel is to be called or asked now.
 	due bool
+	// Events that the channel is asked about, in the background: how many, what stops the questions, the fault of one, and a
+	// channel that has a value whenever one has moved something.
+	questions int
+	stop      []workflow.CancelFunc
+	failed    error
+	asked     workflow.Channel
 }
 
 // heed books every event that has come. The last thing before the flow ends, it leaves no signal behind.
@@ -133,16 +158,77 @@ func (f *refundFlow) take(ctx workflow.Context, wake Wake) error {
 	return f.book(ctx, wake.EventID)
 }
 
+// book books an event. One that the channel must be asked about first is booked in the background: a channel that does not answer,
+// or may not be asked, must not keep up a notice that decides.
 func (f *refundFlow) book(ctx workflow.Context, eventID int64) error {
-	applied, err := book(ctx, eventID)
+	applied, err := apply(ctx, eventID)
 	if err != nil {
 		return err
 	}
+	if applied.Ask != "" {
+		if workflow.GetVersion(ctx, askedAside, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+			if applied, err = bookAsked(ctx, applied, eventID, apply); err != nil {
+				return err
+			}
+		} else {
+			f.questions++
+			workflow.Go(ctx, func(ctx workflow.Context) { f.ask(ctx, applied, eventID) })
+			return nil
+		}
+	}
+	f.noted(ctx, eventID, applied)
+	return nil
+}
+
+// askedAside names the change by which events are asked about in the background; it stands in running histories.
+const askedAside = "refund-asks-aside"
+
+// ask asks about an event until it can be booked. Once the refund has ended by another word, it needs no answer.
+func (f *refundFlow) ask(ctx workflow.Context, applied Applied, eventID int64) {
+	defer func() {
+		f.questions--
+		f.asked.SendAsync(true)
+	}()
+	book := func(_ workflow.Context, id int64) (Applied, error) {
+		a, err := apply(ctx, id)
+		if err == nil && a.Ask == "" {
+			f.noted(ctx, id, a)
+			f.asked.SendAsync(true)
+		}
+		return a, err
+	}
+	asking, stop := workflow.WithCancel(ctx)
+	defer stop()
+	if f.at.ended() {
+		stop()
+	}
+	f.stop = append(f.stop, stop)
+	_, err := bookAsked(asking, applied, eventID, book)
+	if temporal.IsCanceledError(err) && ctx.Err() == nil {
+		if applied, err = book(ctx, eventID); err == nil {
+			_, err = bookAsked(ctx, applied, eventID, book) // it contradicts the end
+		}
+	}
+	if err != nil {
+		f.failed = err
+	}
+}
+
+// noted notes what an event has made of the refund.
+func (f *refundFlow) noted(ctx workflow.Context, eventID int64, applied Applied) {
 	if applied.Matter != "" {
 		f.at.State = applied.Matter
 	}
 	f.describe(ctx, fmt.Sprintf("event %d: %s", eventID, applied.Outcome))
-	return nil
+}
+
+// heedQuestions ends a wait when an event that was asked about has moved something.
+func (f *refundFlow) heedQuestions(selector workflow.Selector, failed *error) {
+	selector.AddReceive(f.asked, func(c workflow.ReceiveChannel, _ bool) {
+		var moved bool
+		c.ReceiveAsync(&moved)
+		*failed = f.failed
+	})
 }
 
 // advance has the channel called or asked. An event that comes meanwhile is booked meanwhile; one that ends the refund makes
@@ -170,6 +256,7 @@ func (f *refundFlow) advance(ctx workflow.Context) error {
 			c.Receive(ctx, &wake)
 			failed = f.take(ctx, wake)
 		})
+		f.heedQuestions(selector, &failed)
 		selector.Select(ctx)
 		if failed != nil {
 			return failed
@@ -219,6 +306,7 @@ func (f *refundFlow) wait(ctx workflow.Context) error {
 			c.Receive(ctx, &wake)
 			failed = f.take(ctx, wake)
 		})
+		f.heedQuestions(selector, &failed)
 		selector.Select(ctx)
 		if failed != nil {
 			return failed

@@ -229,3 +229,43 @@ func TestAnEventThatNeedsTheChannelsWordIsAskedAboutUntilThereIsOne(t *testing.T
 	require.NoError(t, s.GetWorkflowResult(&applied))
 	require.Equal(t, "STALE", applied.Outcome)
 }
+
+// A channel that does not answer about a hint keeps up neither a notice that decides nor the end of the flow.
+func TestANoticeThatDecidesIsBookedWhileTheChannelDoesNotAnswerAboutAHint(t *testing.T) {
+	t.Parallel()
+	for name, callsAnswer := range map[string]bool{"while it waits": true, "while it calls": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newRefund(func(n int) (workflows.RefundProgress, error) {
+				if !callsAnswer && n > 0 {
+					return workflows.RefundProgress{}, errors.New("the API key was revoked")
+				}
+				return workflows.RefundProgress{State: "PENDING"}, nil
+			})
+			s.RegisterActivityWithOptions(func(context.Context, int64) ([]int64, error) {
+				return nil, errors.New("the API key was revoked")
+			}, activity.RegisterOptions{Name: workflows.AskAboutActivity})
+			succeeded := false
+			var steps []string
+			s.OnActivity(workflows.ApplyEventActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, id int64) (workflows.Applied, error) {
+				switch {
+				case id == 2:
+					succeeded = true
+					steps = append(steps, "success")
+					return workflows.Applied{EventState: "DONE", Outcome: "REFUNDED", Matter: "SUCCEEDED"}, nil
+				case succeeded:
+					steps = append(steps, "hint settled")
+					return workflows.Applied{EventState: "IGNORED", Outcome: "STALE", Matter: "SUCCEEDED"}, nil
+				}
+				return workflows.Applied{EventState: "RECEIVED", Ask: "stripe", Matter: "PENDING"}, nil
+			})
+			s.RegisterDelayedCallback(func() { s.SignalWorkflow(workflows.WakeSignal, workflows.Wake{EventID: 1}) }, time.Second)
+			s.RegisterDelayedCallback(func() { s.SignalWorkflow(workflows.WakeSignal, workflows.Wake{EventID: 2}) }, 20*time.Second)
+			s.ExecuteWorkflow(workflows.RefundWorkflow, workflows.RefundInput{RefundID: 1, Channel: "stripe"})
+			require.True(t, s.IsWorkflowCompleted())
+			require.NoError(t, s.GetWorkflowError())
+			require.Equal(t, []string{"success", "hint settled"}, steps)
+			require.Less(t, s.Now().Sub(s.begin), time.Minute, "it is over when the notice has come")
+		})
+	}
+}

@@ -16,11 +16,16 @@ func apply(ctx workflow.Context, eventID int64) (Applied, error) {
 // book books an event that its channel may have to be asked about first, and whatever the channel answers. It goes on for as
 // long as the channel gives no answer: the event stays where it is, and is driven again should the flow be lost.
 func book(ctx workflow.Context, eventID int64) (Applied, error) {
-	for {
-		applied, err := apply(ctx, eventID)
-		if err != nil || applied.Ask == "" {
-			return applied, err
-		}
+	applied, err := apply(ctx, eventID)
+	if err != nil || applied.Ask == "" {
+		return applied, err
+	}
+	return bookAsked(ctx, applied, eventID, apply)
+}
+
+// bookAsked asks about an event and books it with apply, until it is.
+func bookAsked(ctx workflow.Context, applied Applied, eventID int64, apply func(workflow.Context, int64) (Applied, error)) (Applied, error) {
+	for applied.Ask != "" {
 		call := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			TaskQueue:           ChannelQueue(applied.Ask),
 			StartToCloseTimeout: channelTimeout,
@@ -37,7 +42,12 @@ func book(ctx workflow.Context, eventID int64) (Applied, error) {
 				return applied, err
 			}
 		}
+		var err error
+		if applied, err = apply(ctx, eventID); err != nil {
+			return applied, err
+		}
 	}
+	return applied, nil
 }
 
 // step runs a short database step. It may run twice (a signal that comes during the last workflow task drops the task's

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,7 +30,11 @@ func (m *Matter) Book(ctx context.Context, tx pgx.Tx, ev payment.Event) (payment
 	}
 	b := books{tx, m.now(), ev}
 	if contradicts(ev.Kind, r.State) || ev.Kind == channel.RefundHint {
-		if v, settled := word(ev, r); settled {
+		unheard, err := unheard(ctx, tx, ev, r)
+		if err != nil {
+			return payment.Verdict{}, err
+		}
+		if v, settled := word(ev, r, unheard); settled {
 			v.Matter = string(r.State)
 			return v, nil
 		}
@@ -52,12 +58,19 @@ func contradicts(k channel.Kind, s State) bool {
 	return k == channel.RefundSuccess && s == Failed || k == channel.RefundFailed && s == Succeeded
 }
 
-// word decides what must not be booked on the event's own word: a hint, and what contradicts an end. The channel is asked
-// where it can be; elsewhere the channel's own times decide. settled is false where the event shall be booked.
-func word(ev payment.Event, r Refund) (v payment.Verdict, settled bool) {
-	if !r.Asks && ev.Kind != channel.RefundHint {
+// word decides what must not be booked on the event's own word: a hint, and what contradicts an end. An event that decides by
+// itself is booked at once, also while the channel cannot be reached: what it says is newer than the end, or nobody but us has
+// said that the refund failed. Where it does not, the channel is asked, if it can be. settled is false where the event shall
+// be booked.
+func word(ev payment.Event, r Refund, unheard bool) (v payment.Verdict, settled bool) {
+	if ev.Kind != channel.RefundHint {
 		older := ev.OccurredAt != nil && r.OccurredAt != nil && ev.OccurredAt.Before(*r.OccurredAt)
-		return payment.Ignore(payment.Stale, "refund %s is %s by a later word of the channel", r.OutRefundNo, r.State), older
+		switch {
+		case older:
+			return payment.Ignore(payment.Stale, "refund %s is %s by a later word of the channel", r.OutRefundNo, r.State), true
+		case !r.Asks, unheard, newer(ev, r):
+			return v, false
+		}
 	}
 	if ev.AskedAt == nil {
 		return payment.Verdict{State: payment.Received, Ask: true}, true
@@ -73,6 +86,47 @@ func word(ev payment.Event, r Refund) (v payment.Verdict, settled bool) {
 	default:
 		return payment.Park(payment.Conflict, "refund %s is %s here; asked again, the channel says %s", r.OutRefundNo, r.State, says), true
 	}
+}
+
+// askedSkew is how far the clocks of a channel and ours may be apart.
+const askedSkew = time.Minute
+
+// newer tells whether an event is certainly newer than a refund's end, by the channel's own time. An end that was learned by asking
+// is as old as the question: what the channel tells as the time of such an answer may be that of the refund's beginning.
+func newer(ev payment.Event, r Refund) bool {
+	if ev.OccurredAt == nil {
+		return false
+	}
+	told := r.OccurredAt != nil
+	if told && !ev.OccurredAt.After(*r.OccurredAt) {
+		return false
+	}
+	if r.AskedAt != nil && channel.RefundState(r.ChannelState) == endOf(r.State) {
+		return ev.OccurredAt.After(r.AskedAt.Add(askedSkew))
+	}
+	return told
+}
+
+// endOf is a refund's end as a channel says it.
+func endOf(s State) channel.RefundState {
+	if s == Succeeded {
+		return channel.RefundSucceeded
+	}
+	return channel.RefundRefused
+}
+
+// unheard tells whether a refund is FAILED though its channel never said that it failed: it refused to be called, and that is all
+// that was known.
+func unheard(ctx context.Context, tx pgx.Tx, ev payment.Event, r Refund) (bool, error) {
+	if r.State != Failed || r.OccurredAt != nil || channel.RefundState(r.ChannelState) == channel.RefundRefused {
+		return false, nil
+	}
+	key := strings.TrimSuffix(ev.Key, ":"+string(ev.Kind)) + ":" + string(channel.RefundFailed)
+	var heard bool
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM channel_events WHERE account_id = $1 AND event_key = $2 AND state = 'DONE')", ev.AccountID, key).Scan(&heard); err != nil {
+		return false, fmt.Errorf("look whether the channel said that refund %s failed: %w", r.OutRefundNo, err)
+	}
+	return !heard, nil
 }
 
 // bookUnknown adopts a refund that was made in the channel's own console, or has the channel asked about a hint of one.
