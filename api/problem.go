@@ -58,6 +58,7 @@ var known = []struct {
 	{refund.ErrNotFound, http.StatusNotFound, "refund_not_found"},
 	{refund.ErrPaymentNotFound, http.StatusNotFound, "payment_not_found"},
 	{refund.ErrNumberReused, http.StatusUnprocessableEntity, "out_refund_no_reused"},
+	{refund.ErrNumberReserved, http.StatusUnprocessableEntity, "out_refund_no_reserved"},
 	{refund.ErrExceeds, http.StatusConflict, "refund_exceeds_captured"},
 	{refund.ErrNotPaid, http.StatusConflict, "payment_not_paid"},
 	{refund.ErrNotInSuspense, http.StatusConflict, "not_in_suspense"},

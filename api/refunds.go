@@ -53,7 +53,9 @@ type refundBody struct {
 	Abnormal      bool          `json:"abnormal,omitempty"`
 	Failure       string        `json:"failure,omitempty"`
 	Fee           *int64        `json:"fee,omitempty"`
+	Awaited       int64         `json:"awaited,omitempty"`
 	Receivable    int64         `json:"receivable,omitempty"`
+	Owed          int64         `json:"owed,omitempty"`
 	Excess        int64         `json:"excess,omitempty"`
 	JournalKeys   []string      `json:"journal_keys"`
 	CreatedAt     time.Time     `json:"created_at"`
@@ -67,7 +69,7 @@ func (s *server) refundBody(r refund.Refund) refundBody {
 	b := refundBody{
 		OutRefundNo: r.OutRefundNo, OutTradeNo: r.OutTradeNo, State: r.State, Amount: r.Amount, Currency: r.Currency, Reason: r.Reason,
 		Origin: r.Origin, Channel: r.Channel, Account: r.Account, TransactionID: r.TransactionID, RefundID: r.RefundID, EventID: r.EventID,
-		Abnormal: r.Abnormal, Failure: r.Failure, Fee: r.Fee, Receivable: r.Receivable, Excess: r.Excess, JournalKeys: []string{},
+		Abnormal: r.Abnormal, Failure: r.Failure, Fee: r.Fee, Awaited: r.Awaited, Receivable: r.Receivable, Owed: r.Owed(), Excess: r.Excess, JournalKeys: []string{},
 		CreatedAt: r.CreatedAt, StateSince: r.StateSince, EndedAt: r.EndedAt,
 	}
 	for _, key := range []*string{r.JournalKey, r.ReversalKey} {

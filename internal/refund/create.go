@@ -40,7 +40,7 @@ type Request struct {
 
 // Create reserves the amount on the payment, holds it on the merchant's account and writes the refund down, in one
 // transaction; then its flow calls the channel. created is false when the refund was there before, and it comes back as it is
-// now. What receivers of a sharing have of it they give back, or owe. then runs last in the transaction. Errors: [ErrNumberReused], [ErrExceeds], [share.ErrOpen], [ErrNotPaid], [ErrPaymentNotFound], [ledger.ErrInsufficient].
+// now. What receivers of a sharing have of it they give back, or owe. then runs last in the transaction. Errors: [ErrNumberReused], [ErrNumberReserved], [ErrExceeds], [share.ErrOpen], [ErrNotPaid], [ErrPaymentNotFound], [ledger.ErrInsufficient].
 func (s *Service) Create(ctx context.Context, r Request, then ...Then) (made Refund, created bool, err error) {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		made, created, err = s.create(ctx, tx, r)
@@ -82,6 +82,9 @@ func (s *Service) create(ctx context.Context, tx pgx.Tx, r Request) (Refund, boo
 	made, err := existing(ctx, tx, r)
 	if !errors.Is(err, ErrNotFound) {
 		return made, false, err
+	}
+	if reserved(r.OutRefundNo) {
+		return Refund{}, false, ErrNumberReserved
 	}
 	var paymentID int64
 	var currency string
@@ -285,7 +288,7 @@ func (s *Service) giveBack(ctx context.Context, tx pgx.Tx, tenantID string, even
 // of it failed for good.
 func suspenseNumber(accountID int64, eventKey string, failed int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s", accountID, eventKey))
-	number := "suspense-" + hex.EncodeToString(sum[:20])
+	number := suspensePrefix + hex.EncodeToString(sum[:20])
 	if failed > 0 {
 		number += fmt.Sprintf("-%d", failed)
 	}

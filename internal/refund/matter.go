@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -174,12 +175,22 @@ func moneyOf(ctx context.Context, db payment.Querier, ev payment.Event) (m recei
 
 var numberPattern = regexp.MustCompile(`^[A-Za-z0-9_.|*-]{1,64}$`)
 
+// The beginnings of numbers that are made here. Nobody else may take one: a derived number could not be told from it.
+const (
+	suspensePrefix = "suspense-"
+	channelPrefix  = "channel-"
+)
+
+func reserved(number string) bool {
+	return strings.HasPrefix(number, suspensePrefix) || strings.HasPrefix(number, channelPrefix)
+}
+
 // adoptedNumber is our number of a refund that was made in the channel's console: the one it has there, or one that is
 // derived from the channel's own where that can be none of ours.
 func adoptedNumber(ev payment.Event, taken bool) string {
-	if !taken && numberPattern.MatchString(ev.OutNo) {
+	if !taken && numberPattern.MatchString(ev.OutNo) && !reserved(ev.OutNo) {
 		return ev.OutNo
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%s", ev.AccountID, ev.TransactionID, ev.Subject()))
-	return "channel-" + hex.EncodeToString(sum[:20])
+	return channelPrefix + hex.EncodeToString(sum[:20])
 }

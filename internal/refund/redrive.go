@@ -121,8 +121,8 @@ func (s *Service) returnDue(ctx context.Context) (moved int, failed error) {
 	for _, d := range list {
 		_, created, err := s.Return(ctx, d.TenantID, d.EventID, "no order waits for it: "+d.Outcome, true)
 		switch {
-		case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, ErrNotInSuspense), errors.Is(err, ErrRefundedAlready):
-			s.log.Warn("money in suspense cannot go back by itself", zap.String("tenant", d.TenantID), zap.Int64("event", d.EventID), zap.Error(err))
+		case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, ErrNotInSuspense), errors.Is(err, ErrRefundedAlready), errors.Is(err, errTaken):
+			failed = errors.Join(failed, s.cannotGo(ctx, d.TenantID, d.EventID, err))
 		case err != nil:
 			failed = errors.Join(failed, err)
 		case created:
@@ -130,6 +130,18 @@ func (s *Service) returnDue(ctx context.Context) (moved int, failed error) {
 		}
 	}
 	return moved, failed
+}
+
+// cannotGo writes down why money in suspense does not go back by itself, and tells people, once: from here on it is theirs.
+func (s *Service) cannotGo(ctx context.Context, tenantID string, eventID int64, why error) error {
+	tag, err := s.pool.Exec(ctx, "UPDATE channel_events SET return_refused = $2 WHERE id = $1 AND return_refused = ''", eventID, why.Error())
+	if err != nil {
+		return fmt.Errorf("write down why the money of event %d does not go back: %w", eventID, err)
+	}
+	if tag.RowsAffected() == 1 {
+		alert.Raise(s.log, alert.MoneyAside, "money in suspense cannot go back by itself", zap.String("tenant", tenantID), zap.Int64("event", eventID), zap.Error(why))
+	}
+	return nil
 }
 
 // askableOfPolicy lists the channel accounts whose tenants want money in suspense to go back by itself, and whose channel can be

@@ -95,6 +95,8 @@ var (
 	ErrNotFound = errors.New("no such refund")
 	// ErrNumberReused says that another refund has this out_refund_no: another payment's, or of another amount.
 	ErrNumberReused = errors.New("out_refund_no belongs to a refund of another payment or amount")
+	// ErrNumberReserved says that out_refund_no begins as the numbers do that are made here.
+	ErrNumberReserved = errors.New("out_refund_no begins with suspense- or channel-, as the numbers that are made here do")
 	// ErrExceeds says that pending and done refunds would pass what was captured.
 	ErrExceeds = errors.New("pending and done refunds would pass what was captured")
 	// ErrNotPaid says that the payment has not been paid, so that there is nothing to refund.

@@ -5,10 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/paylatch/paylatch/internal/alert"
 	"github.com/paylatch/paylatch/internal/channel"
 	"github.com/paylatch/paylatch/internal/channel/standard"
+	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/tenant"
@@ -206,5 +211,51 @@ func TestMoneyInSuspenseThatWentBackTwice(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, second.ID, there.ID)
+	s.RequireInvariants(t)
+}
+
+// Money that somebody has moved off the account by hand cannot go back by itself. It must not keep newer money from doing so.
+func TestMoneyThatWasMovedByHandDoesNotStandInTheWayOfTheRest(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.automatic(t)
+	moved := s.second(t, "old", 100)
+	require.NoError(t, pgx.BeginFunc(t.Context(), s.Engine, func(tx pgx.Tx) error {
+		_, _, err := ledger.Post(t.Context(), tx, ledger.Journal{TenantID: s.Tenant, Key: "by-hand", Kind: "posting", Lines: []ledger.Line{
+			{Code: ledger.Suspense, Currency: "CNY", Amount: -100}, {Code: "bank", Currency: "CNY", Amount: 100, AllowNegative: true},
+		}})
+		return err
+	}))
+	core, told := observer.New(zap.ErrorLevel)
+	refunds := refund.New(refund.Config{Pool: s.Engine, Accounts: s.Accounts, Entry: s.Entry, Driver: s.driver, Shares: s.Shares, Log: zap.New(core), Now: s.Clock.Now})
+	for range 3 {
+		_, err := refunds.Redrive(t.Context())
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, told.FilterField(zap.String("alert", alert.MoneyAside)).Len(), "people are told once")
+	require.Equal(t, 1, s.Count(t, "SELECT count(*) FROM channel_events WHERE id = $1 AND return_refused LIKE '%insufficient funds%'", moved))
+	s.second2(t, "new", 40)
+	_, err := refunds.Redrive(t.Context())
+	require.NoError(t, err)
+	require.Len(t, s.driver.TakeRefunds(), 1)
+	s.RequireInvariants(t)
+}
+
+// A number that is made here can be nobody's else.
+func TestNumbersThatAreMadeHereAreReserved(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.paid(t, "o", 100)
+	for _, number := range []string{"suspense-1", "channel-abc"} {
+		_, err := s.ask("o", number, 10)
+		require.ErrorIs(t, err, refund.ErrNumberReserved)
+	}
+	require.Zero(t, s.Count(t, "SELECT refund_pending FROM payments WHERE out_trade_no = 'o'"))
+	// One that was made under such a number in the console gets one that is derived.
+	s.tell(t, refundEvent(channel.RefundSuccess, "suspense-1", "tx-o", 30))
+	list, err := refund.List(t.Context(), s.Engine, s.Tenant, refund.Filter{OutTradeNo: "o", Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Regexp(t, `^channel-[0-9a-f]{40}$`, list[0].OutRefundNo)
 	s.RequireInvariants(t)
 }

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/zap"
 
-	"github.com/paylatch/paylatch/internal/alert"
 	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/payment"
@@ -97,7 +95,7 @@ func (s *Service) startReturnsDue(ctx context.Context) (int, error) {
 	}
 	for i, sh := range due {
 		if now.Sub(since[sh.ID]) > openTooLong {
-			alert.Raise(s.log, alert.ShareStuck, "what a receiver owes is collected without an answer", zap.String("tenant", sh.TenantID), zap.String("share", sh.OutOrderNo))
+			s.alert(ctx, sh, since[sh.ID], "what a receiver owes is collected without an answer")
 		}
 		if !s.start(ctx, sh, func(ctx context.Context) error { return s.driver.StartReturns(ctx, sh) }) {
 			s.soon(ctx, due[i+1:]...) // as with sharings

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/paylatch/paylatch/internal/alert"
 	"github.com/paylatch/paylatch/internal/share"
 )
 
@@ -133,6 +136,32 @@ func TestTheRedriveStartsWhatRestsAndTellsOfWhatIsStuck(t *testing.T) {
 	moved, err = s.shares.Redrive(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 2, moved)
+}
+
+// Whoever is told every five minutes does not listen.
+func TestWhatIsStuckIsToldOfOncePerStateAndDay(t *testing.T) {
+	t.Parallel()
+	s := newSharer(t, 1000, "")
+	core, told := observer.New(zap.ErrorLevel)
+	shares := share.NewService(s.Engine, s.Accounts, s.Entry, s.driver, zap.New(core), s.Clock.Now)
+	s.share(t, share.Request{OutOrderNo: "s", Receivers: amounts("a", 300)})
+	pass := func(d time.Duration) {
+		t.Helper()
+		for end := s.Clock.Now().Add(d); s.Clock.Now().Before(end); {
+			s.Clock.Pass(min(d, 6*time.Minute))
+			_, err := shares.Redrive(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	pass(time.Hour)
+	require.Equal(t, 1, told.FilterField(zap.String("alert", alert.ShareStuck)).Len())
+	s.bank.fail["share"] = errNoAnswer
+	s.callInVain(t, "s")
+	pass(time.Hour)
+	require.Equal(t, 2, told.Len(), "its state is another one")
+	s.Clock.Pass(23 * time.Hour)
+	pass(time.Hour)
+	require.Equal(t, 3, told.Len(), "and again every day")
 }
 
 func TestTheRedriveFollowsWhatIsCollected(t *testing.T) {

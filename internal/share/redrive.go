@@ -22,6 +22,8 @@ const (
 	// A sharing that the channel has not answered about, or has and does not end, for so long is somebody's business.
 	unheardTooLong = 10 * time.Minute
 	openTooLong    = 24 * time.Hour
+	// tellEvery is when somebody is told again of what still does not end.
+	tellEvery = 24 * time.Hour
 
 	redriveBatch   = 100
 	redriveTimeout = 30 * time.Second
@@ -85,8 +87,7 @@ func (s *Service) startDue(ctx context.Context) (int, error) {
 	for i, sh := range due {
 		rests := now.Sub(sh.StateSince)
 		if sh.State == Processing && rests > openTooLong || sh.State != Processing && rests > unheardTooLong {
-			alert.Raise(s.log, alert.ShareStuck, "a profit sharing does not end", zap.String("tenant", sh.TenantID), zap.String("share", sh.OutOrderNo),
-				zap.String("state", string(sh.State)), zap.String("reason", sh.Reason))
+			s.alert(ctx, sh, sh.StateSince, "a profit sharing does not end")
 		}
 		if !s.start(ctx, sh, func(ctx context.Context) error { return s.driver.StartShare(ctx, sh, true) }) {
 			s.soon(ctx, due[i+1:]...) // the engine is away: the others were not tried, and wait no longer than this one
@@ -94,4 +95,15 @@ func (s *Service) startDue(ctx context.Context) (int, error) {
 		}
 	}
 	return len(due), nil
+}
+
+// alert tells people of a sharing that is so since then: once, and again every day.
+func (s *Service) alert(ctx context.Context, sh Share, since time.Time, what string) {
+	now := s.now()
+	tag, err := s.pool.Exec(ctx, toldSQL, sh.ID, now, since, now.Add(-tellEvery))
+	if err == nil && tag.RowsAffected() == 0 {
+		return // they were told
+	}
+	alert.Raise(s.log, alert.ShareStuck, what, zap.String("tenant", sh.TenantID), zap.String("share", sh.OutOrderNo),
+		zap.String("state", string(sh.State)), zap.String("reason", sh.Reason), zap.Error(err))
 }

@@ -49,6 +49,8 @@ var (
 	reopenSQL string
 	//go:embed sql/reopen_legs.sql
 	reopenLegsSQL string
+	//go:embed sql/told.sql
+	toldSQL string
 	//go:embed sql/soon.sql
 	soonSQL string
 	//go:embed sql/claim.sql
