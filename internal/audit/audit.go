@@ -34,6 +34,7 @@ const (
 	SuspenseRefunded       Action = "suspense_refunded"
 	ShareRetried           Action = "share_retried"
 	ShareCollected         Action = "share_collected"
+	ReceivableSettled      Action = "receivable_settled"
 )
 
 // Actor is who acts.

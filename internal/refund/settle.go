@@ -1,0 +1,56 @@
+package refund
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paylatch/paylatch/internal/audit"
+	"github.com/paylatch/paylatch/internal/database"
+	"github.com/paylatch/paylatch/internal/ledger"
+	"github.com/paylatch/paylatch/internal/receivable"
+)
+
+// Settle ends all that the merchant owes for a refund, as an operator says: one journal, and a record of who and why. Said again it
+// changes nothing. Errors: [ErrNotFound], [receivable.ErrNothing] where nothing was ever owed and settled,
+// [ledger.ErrInsufficient] where the merchant's balance shall bear it and has too little.
+func Settle(ctx context.Context, pool *pgxpool.Pool, tenantID, outRefundNo string, how receivable.How, reason string, now time.Time) (r Refund, err error) {
+	err = database.InTx(ctx, pool, func(tx pgx.Tx) error {
+		if r, err = one(ctx, tx, "r.tenant_id = $1 AND r.out_refund_no = $2", tenantID, outRefundNo); err != nil {
+			return err
+		}
+		locked, id := "SELECT FROM payments WHERE id = $1 FOR UPDATE", r.PaymentID
+		if id == nil {
+			locked, id = "SELECT FROM channel_events WHERE id = $1 FOR UPDATE", r.EventID
+		}
+		if _, err := tx.Exec(ctx, locked, *id); err != nil {
+			return fmt.Errorf("lock what the refund is of: %w", err)
+		}
+		if r, err = lock(ctx, tx, r.ID); err != nil {
+			return err
+		}
+		if r.Owed() <= 0 {
+			settled, err := receivable.Settled(ctx, tx, &r.ID, nil)
+			if err == nil && !settled {
+				err = receivable.ErrNothing
+			}
+			return err
+		}
+		debt := receivable.Debt{RefundID: &r.ID, Name: "refund:" + r.OutRefundNo, Owed: r.Owed(), Currency: r.Currency}
+		if _, err := receivable.Settle(ctx, tx, tenantID, debt, debt.Owed, how, ledger.Merchant, reason, now); err != nil {
+			return err
+		}
+		if err := audit.Record(ctx, tx, tenantID, audit.ReceivableSettled, "refund "+outRefundNo, string(how)+": "+reason); err != nil {
+			return err
+		}
+		r, err = lock(ctx, tx, r.ID)
+		return err
+	})
+	if err != nil {
+		return Refund{}, fmt.Errorf("settle refund %s: %w", outRefundNo, err)
+	}
+	return r, nil
+}
