@@ -38,6 +38,8 @@ type Refund struct {
 	Abnormal      bool       `json:"abnormal"`
 	Failure       string     `json:"failure"`
 	Fee           *int64     `json:"fee"`
+	Awaited       int64      `json:"awaited"`
+	Owed          int64      `json:"owed"`
 	Receivable    int64      `json:"receivable"`
 	Excess        int64      `json:"excess"`
 	JournalKeys   []string   `json:"journal_keys"`

@@ -151,8 +151,10 @@ func TestWhatAnotherLifeOfTheDatabaseKnewIsNotBelieved(t *testing.T) {
 	// A backup from before the payment takes the database's place.
 	_, err := h.Owner.Exec(t.Context(), `
 ALTER TABLE journals DISABLE TRIGGER USER; ALTER TABLE entries DISABLE TRIGGER USER;
+ALTER TABLE settlements DISABLE TRIGGER USER;
 TRUNCATE channel_events, channel_receipts, payments, entries, journals CASCADE;
 UPDATE ledger_accounts SET balance = 0, version = 0;
+ALTER TABLE settlements ENABLE TRIGGER USER;
 ALTER TABLE journals ENABLE TRIGGER USER; ALTER TABLE entries ENABLE TRIGGER USER`)
 	require.NoError(t, err)
 	restored, err := h.Accounts.ByID(t.Context(), h.Account.ID)
