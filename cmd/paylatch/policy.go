@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/paylatch/paylatch/internal/receivable"
-	"github.com/paylatch/paylatch/internal/refund"
 	"github.com/paylatch/paylatch/internal/tenant"
 )
 
@@ -44,27 +41,5 @@ func (c *tenantPolicy) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("suspense_refund   %s\nrefund_shortfall  %s\nrefund_of_shared  %s\n", p.SuspenseRefund, p.RefundShortfall, p.RefundOfShared)
-	return nil
-}
-
-type tenantSettle struct {
-	databaseFlags
-	Name   string `arg:"" help:"The tenant."`
-	Refund string `required:"" help:"The out_refund_no of which the merchant owes something."`
-	How    string `required:"" help:"balance takes it from the merchant's account, outside says that it was paid in another way, written_off gives it up." enum:"balance,outside,written_off"`
-	Reason string `required:"" help:"Why; it stays on record."`
-}
-
-func (c *tenantSettle) Run(ctx context.Context) error {
-	db, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	r, err := refund.Settle(byCommand(ctx), db, c.Name, c.Refund, receivable.How(c.How), c.Reason, time.Now())
-	if err != nil {
-		return err
-	}
-	fmt.Printf("refund %s: receivable %d, owed %d\n", r.OutRefundNo, r.Receivable, r.Owed())
 	return nil
 }

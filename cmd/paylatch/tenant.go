@@ -20,7 +20,7 @@ type tenantCommand struct {
 	Add    tenantAdd        `cmd:"" help:"Add a tenant and print its API key, this once, alone on the last line."`
 	Key    tenantKeyCommand `cmd:"" help:"Manage a tenant's API keys."`
 	Policy tenantPolicy     `cmd:"" help:"Show what a tenant wants to happen by itself, or change it."`
-	Settle tenantSettle     `cmd:"" help:"End what a merchant owes for a refund: taken from its balance, paid in another way, or written off."`
+	Settle tenantSettle     `cmd:"" help:"End what is owed for a refund or a sharing: through the merchant's balance, paid in another way, or written off."`
 }
 
 type tenantAdd struct {

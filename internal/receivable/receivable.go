@@ -163,7 +163,8 @@ func Settle(ctx context.Context, tx pgx.Tx, tenantID string, d Debt, amount int6
 	return journal, record(ctx, tx, tenantID, d.RefundID, d.LegID, nil, amount, d.Currency, how, reason, journal, now)
 }
 
-// Returned ends what a receiver owes: a return, whole. account is its receivable, which is above zero by what it owes.
+// Returned ends what a receiver owes: a return, whole. account is its receivable, which is above zero by what it owes. With
+// [Balance] it has come to the merchant's account.
 func Returned(ctx context.Context, tx pgx.Tx, tenantID string, returnID int64, number, account, currency string, amount int64, how How, reason string, now time.Time) (journal int64, err error) {
 	other := how.code(ledger.Merchant)
 	journal, err = post(ctx, tx, ledger.Journal{TenantID: tenantID, Key: "settled:return:" + number, Kind: Kind, Lines: []ledger.Line{
@@ -176,17 +177,26 @@ func Returned(ctx context.Context, tx pgx.Tx, tenantID string, returnID int64, n
 	return journal, record(ctx, tx, tenantID, nil, nil, &returnID, amount, currency, how, reason, journal, now)
 }
 
-// Settled tells whether an operator has settled something of a refund, of a leg of a sharing, or of a return of one.
-func Settled(ctx context.Context, tx pgx.Tx, refundID, shareID *int64) (settled bool, err error) {
-	err = tx.QueryRow(ctx, `
-SELECT EXISTS (SELECT FROM settlements s
-                LEFT JOIN share_returns r ON r.id = s.return_id
-                LEFT JOIN share_legs l ON l.id = coalesce(s.leg_id, r.leg_id)
-               WHERE s.how <> 'netted' AND (s.refund_id = $1 OR l.share_id = $2))`, refundID, shareID).Scan(&settled)
-	if err != nil {
+// SettledRefund tells whether an operator has settled something of a refund.
+func SettledRefund(ctx context.Context, tx pgx.Tx, refundID int64) (bool, error) {
+	return settled(ctx, tx, "SELECT EXISTS (SELECT FROM settlements WHERE how <> 'netted' AND refund_id = $1)", refundID)
+}
+
+// SettledLeg tells whether an operator has settled something that the merchant owed for a leg.
+func SettledLeg(ctx context.Context, tx pgx.Tx, legID int64) (bool, error) {
+	return settled(ctx, tx, "SELECT EXISTS (SELECT FROM settlements WHERE how <> 'netted' AND leg_id = $1)", legID)
+}
+
+// SettledReturns tells whether an operator has settled something that the receiver of a leg owed.
+func SettledReturns(ctx context.Context, tx pgx.Tx, legID int64) (bool, error) {
+	return settled(ctx, tx, "SELECT EXISTS (SELECT FROM settlements s JOIN share_returns r ON r.id = s.return_id WHERE r.leg_id = $1)", legID)
+}
+
+func settled(ctx context.Context, tx pgx.Tx, sql string, id int64) (before bool, err error) {
+	if err := tx.QueryRow(ctx, sql, id).Scan(&before); err != nil {
 		return false, fmt.Errorf("look whether it was settled: %w", err)
 	}
-	return settled, nil
+	return before, nil
 }
 
 func post(ctx context.Context, tx pgx.Tx, j ledger.Journal) (int64, error) {

@@ -33,7 +33,7 @@ func Settle(ctx context.Context, pool *pgxpool.Pool, tenantID, outRefundNo strin
 			return err
 		}
 		if r.Owed() <= 0 {
-			settled, err := receivable.Settled(ctx, tx, &r.ID, nil)
+			settled, err := receivable.SettledRefund(ctx, tx, r.ID)
 			if err == nil && !settled {
 				err = receivable.ErrNothing
 			}

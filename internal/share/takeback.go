@@ -36,7 +36,7 @@ const (
 	Returned      ReturnState = "RETURNED" // it came back
 	ReturnDue     ReturnState = "DUE"      // it will be owed once the money is refunded
 	ReturnOwed    ReturnState = "OWED"
-	ReturnCleared ReturnState = "CLEARED" // it was owed, and came back
+	ReturnCleared ReturnState = "CLEARED" // it was owed, and came back or was settled
 	ReturnVoid    ReturnState = "VOID"    // the refund failed: nothing is taken back
 )
 
