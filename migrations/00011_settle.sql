@@ -13,7 +13,7 @@ BEGIN
     END IF;
     IF (OLD.state, NEW.state) NOT IN (('TRYING', 'CONFIRMING'), ('TRYING', 'CANCELLING'), ('CONFIRMING', 'CONFIRMED'), ('CANCELLING', 'CANCELLED'))
        AND NOT (OLD.mode = 'direct' AND OLD.state = 'TRYING' AND NEW.state IN ('CONFIRMED', 'CANCELLED'))
-       AND NOT (OLD.state = 'TRYING' AND NEW.state = 'CONFIRMED' AND NEW.decided_at = NEW.ended_at) THEN
+       AND NOT (OLD.state = 'TRYING' AND NEW.state = 'CONFIRMED' AND NEW.decided_at IS NOT DISTINCT FROM NEW.ended_at) THEN
         RAISE EXCEPTION 'transfer %: no move from % to %', OLD.id, OLD.state, NEW.state
             USING ERRCODE = 'check_violation', CONSTRAINT = 'transfer_move';
     END IF;

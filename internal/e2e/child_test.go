@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -178,6 +179,14 @@ func workAndDie(s settings, db *pgxpool.Pool, step string) error {
 		}
 		defer calls.Stop()
 	}
+	participants := worker.New(c, workflows.ParticipantsQueue, 4, nil)
+	deadlyStep(participants, workflows.ParticipantActivity, step, func(ctx context.Context, call workflows.ParticipantCall) (struct{}, error) {
+		return struct{}{}, transfers.Call(ctx, call)
+	})
+	if err := participants.Start(); err != nil {
+		return err
+	}
+	defer participants.Stop()
 	w := worker.New(c, workflows.PaymentsQueue, 4, nil)
 	for name, flow := range worker.Flows() {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
@@ -193,11 +202,15 @@ func workAndDie(s settings, db *pgxpool.Pool, step string) error {
 	return w.Run(nil)
 }
 
+// second names a step that is run twice, the second time.
+const second = ", second time"
+
 // deadlyStep registers a step that kills its process after its commit, if it is the chosen one (without a choice: always).
 func deadlyStep[In, Out any](w sdk.Registry, name, chosen string, do func(context.Context, In) (Out, error)) {
+	var done atomic.Int64
 	w.RegisterActivityWithOptions(func(ctx context.Context, in In) (Out, error) {
 		out, err := do(ctx, in)
-		if err == nil && (chosen == "" || chosen == name) {
+		if err == nil && (chosen == "" || chosen == name || done.Add(1) == 2 && chosen == name+second) {
 			die() // committed, and nobody is told
 		}
 		return out, err

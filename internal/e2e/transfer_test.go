@@ -242,6 +242,11 @@ func TestAWorkerKilledAfterEachStepOfATransfer(t *testing.T) {
 		{workflows.TransferSettleActivity, false, 5000, transfer.Cancelled},
 		{workflows.TransferDecideActivity, true, 5000, transfer.Cancelled},
 		{workflows.TransferEndActivity, true, 5000, transfer.Cancelled},
+		{workflows.ParticipantActivity, true, 100, transfer.Confirmed},
+		{workflows.TransferDecideActivity, true, 100, transfer.Confirmed},
+		{workflows.TransferEndActivity, true, 100, transfer.Confirmed},
+		{workflows.ParticipantActivity + second, true, 100, transfer.Confirmed},
+		{workflows.TransferEndActivity + second, true, 100, transfer.Confirmed},
 	} {
 		t.Run(fmt.Sprintf("%s, %s", story.step, story.want), func(t *testing.T) {
 			h, c := newStory(t)

@@ -2,6 +2,7 @@ package payment_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/payment"
+	"github.com/paylatch/paylatch/internal/stock"
 	"github.com/paylatch/paylatch/internal/testhouse"
 )
 
@@ -85,8 +88,46 @@ func TestTheCommonPaymentIsStoredAndBookedByOneStatementEach(t *testing.T) {
 		require.Equal(t, c.want, applied.Outcome, c.what)
 		require.Greater(t, statements, int64(1), c.what)
 	}
+	// What the row says, and what the order asks for, is looked at again where it is booked.
+	require.NoError(t, database.InTenantTx(t.Context(), h.API, h.Tenant, func(tx pgx.Tx) error {
+		_, err := stock.Put(t.Context(), tx, h.Tenant, "book", 5, 0)
+		return err
+	}))
+	for i, c := range []struct {
+		event, order string
+		goods        bool
+		want         payment.Outcome
+		merchant     int
+	}{
+		{event: "fee = 3", want: payment.Credited, merchant: 497},
+		{goods: true, want: payment.Credited, merchant: 597},
+		{event: "mismatch = 'of another app'", want: payment.ContextMismatch, merchant: 597},
+		{event: "amount = 99", want: payment.AmountMismatch, merchant: 597},
+		{event: "currency = 'USD'", want: payment.CurrencyMismatch, merchant: 597},
+		{order: "account_id = (SELECT max(id) FROM channel_accounts)", want: payment.ContextMismatch, merchant: 597},
+	} {
+		number := fmt.Sprint("n", i)
+		r := testhouse.Order(number, 100)
+		if c.goods {
+			r.Items = []stock.Item{{SKU: "book", Quantity: 2}}
+		}
+		h.Create(t, r)
+		id := h.Report(t, testhouse.Paid(t, "tx "+number, number, 100)).EventID
+		if c.event != "" {
+			_, err := h.Owner.Exec(t.Context(), "UPDATE channel_events SET "+c.event+" WHERE id = $1", id)
+			require.NoError(t, err)
+		}
+		if c.order != "" {
+			h.AddAccount(t, h.Tenant, "other-"+h.Tenant, h.Secret)
+			_, err := h.Owner.Exec(t.Context(), "UPDATE payments SET "+c.order+" WHERE out_trade_no = $1", number)
+			require.NoError(t, err)
+		}
+		applied, _ := book(id)
+		require.Equal(t, c.want, applied.Outcome, "%+v", c)
+		require.Equal(t, c.merchant, h.Balance(t, "merchant"), "%+v", c)
+	}
+	require.Equal(t, 3, h.Count(t, "SELECT on_hand FROM stock WHERE sku = 'book'"))
 	require.Zero(t, count.failed.Load())
-	require.Equal(t, 400, h.Balance(t, "merchant"))
 	require.Equal(t, 100, h.Balance(t, "suspense"))
 	h.RequireInvariants(t)
 }

@@ -321,8 +321,10 @@ const (
 	stuckAfter     = 5 * time.Minute
 	redriveBatch   = 100
 	redriveTimeout = 30 * time.Second
-	// fencePurge is how many old fences one round deletes.
-	fencePurge = 200
+	// fencePurge is how many old fences one statement deletes, purgeRounds how many of them one round runs at most: more than a
+	// worker can make meanwhile.
+	fencePurge  = 200
+	purgeRounds = 20
 )
 
 // Redrive looks once after transfers that have not ended by their deadline. One that is decided and does not end is
@@ -333,7 +335,10 @@ func (s *Service) Redrive(ctx context.Context) (int, error) {
 	defer cancel()
 	measureErr := s.measure(ctx)
 	started, err := s.startDue(ctx)
-	_, purgeErr := s.PurgeFences(ctx, fencePurge)
+	var purgeErr error
+	for n, rounds := fencePurge, 0; n == fencePurge && rounds < purgeRounds && purgeErr == nil; rounds++ {
+		n, purgeErr = s.PurgeFences(ctx, fencePurge)
+	}
 	return started, errors.Join(err, purgeErr, measureErr)
 }
 

@@ -190,6 +190,73 @@ func TestManyAtOnceUnderOneKeyAreOne(t *testing.T) {
 	require.Equal(t, "a 900 held 0, b 1100, books 5 reserved 0", s.stands(t))
 }
 
+func TestManyAtOnceUnderOneKeyAreMadeAndTriedOnce(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	var tried atomic.Int64
+	var group errgroup.Group
+	for i := range 60 {
+		group.Go(func() error {
+			r := s.pay(fmt.Sprint("k", i%10), 100) // ten of them would take all that there is
+			r.Mode = transfer.TCC
+			got, created, err := s.Transfers.Create(context.Background(), r)
+			if created && got.Tried {
+				tried.Add(1)
+			}
+			if err == nil && created != got.Tried {
+				err = fmt.Errorf("created %t, tried %t", created, got.Tried)
+			}
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Equal(t, int64(10), tried.Load())
+	require.Equal(t, "a 1000 held 1000, b 1000, books 5 reserved 0", s.stands(t))
+	s.RequireInvariants(t)
+}
+
+// A guard of the database that refuses the try must not refuse the making: the flow is told why, and the answer is kept.
+func TestWhatAGuardRefusesToTryIsMadeAllTheSame(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	const least = -1 << 62
+	require.NoError(t, database.InTx(t.Context(), s.Engine, func(tx pgx.Tx) error {
+		_, _, err := ledger.Post(t.Context(), tx, ledger.Journal{TenantID: s.Tenant, Key: "drain", Kind: "posting", Lines: []ledger.Line{
+			{Code: "credit", Currency: "CNY", Amount: least + 54, AllowNegative: true}, {Code: "sink", Currency: "CNY", Amount: -(least + 54)},
+		}})
+		return err
+	}))
+	r := s.pay("k", 100)
+	r.Legs[0].Account = "credit"
+	got := s.begin(t, r)
+	require.False(t, got.Tried)
+	p, err := s.Transfers.Try(t.Context(), got.ID)
+	require.NoError(t, err)
+	require.Equal(t, transfer.AmountOutOfRange, p.Failure)
+}
+
+// Hand-written SQL cannot confirm without a decision, nor go back.
+func TestTheDatabaseRefusesWrongMovesOfATransfer(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	tried, done := s.begin(t, s.pay("tried", 100)), s.begin(t, s.pay("done", 100))
+	_, err := s.Transfers.Settle(t.Context(), done.ID, "")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		id  int64
+		set string
+	}{
+		{tried.ID, "state = 'CONFIRMED', ended_at = now()"},
+		{tried.ID, "state = 'CONFIRMED', decided_at = now() - interval '1 s', ended_at = now()"},
+		{tried.ID, "state = 'CANCELLED', decided_at = now(), ended_at = now()"},
+		{done.ID, "state = 'CANCELLED'"},
+		{done.ID, "state = 'TRYING', ended_at = NULL"},
+	} {
+		_, err := s.Engine.Exec(t.Context(), "UPDATE transfers SET "+c.set+" WHERE id = $1", c.id)
+		require.True(t, database.Violated(err, "transfer_move"), "%s: %v", c.set, err)
+	}
+}
+
 func TestCrossedTransfersDoNotDeadlockAndNoneIsAbandoned(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)
@@ -377,7 +444,7 @@ func TestManyTriesOfOneTransferAtOnceAreOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			got := s.begin(t, s.pay("k", 1000, more...))
+			got := s.beginUntried(t, s.pay("k", 1000, more...))
 			var group errgroup.Group
 			for range 20 {
 				group.Go(func() error {
@@ -389,7 +456,7 @@ func TestManyTriesOfOneTransferAtOnceAreOne(t *testing.T) {
 				})
 			}
 			require.NoError(t, group.Wait())
-			require.Equal(t, 1, s.Count(t, "SELECT count(*) FROM holds WHERE tenant_id = $1", s.Tenant))
+			require.Equal(t, 1, s.Count(t, "SELECT count(*) FROM holds WHERE key LIKE $1", got.GID+"#%"))
 			_, err := s.Transfers.Settle(t.Context(), got.ID, "")
 			require.NoError(t, err)
 			s.RequireInvariants(t)
