@@ -210,6 +210,9 @@ type legBody struct {
 	State         share.LegState `json:"state"`
 	Reason        string         `json:"reason,omitempty"`
 	TakenBack     int64          `json:"taken_back"`
+	Receivable    int64          `json:"receivable,omitempty"`
+	Owed          int64          `json:"owed,omitempty"`
+	Excess        int64          `json:"excess,omitempty"`
 	LedgerAccount string         `json:"ledger_account"`
 	JournalKey    *string        `json:"journal_key,omitempty"`
 	EndedAt       *time.Time     `json:"ended_at,omitempty"`
@@ -237,7 +240,8 @@ func (s *server) shareBody(sh share.Share) shareBody {
 	for _, l := range sh.Legs {
 		b.Receivers = append(b.Receivers, legBody{
 			Account: l.Account, Type: l.Type, Name: l.Name, Description: l.Description, Ratio: l.Ratio, Amount: l.Amount, State: l.State,
-			Reason: l.Reason, TakenBack: l.TakenBack, LedgerAccount: share.ReceiverCode(l.Account), JournalKey: l.JournalKey, EndedAt: l.EndedAt,
+			Reason: l.Reason, TakenBack: l.TakenBack, Receivable: l.Receivable, Owed: l.Receivable - l.Settled, Excess: l.Excess,
+			LedgerAccount: share.ReceiverCode(l.Account), JournalKey: l.JournalKey, EndedAt: l.EndedAt,
 		})
 	}
 	return b

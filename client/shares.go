@@ -59,6 +59,9 @@ type ShareLeg struct {
 	State         string     `json:"state"`
 	Reason        string     `json:"reason"`
 	TakenBack     int64      `json:"taken_back"`
+	Receivable    int64      `json:"receivable"` // of a part that was paid after all: what could not be taken from the merchant
+	Owed          int64      `json:"owed"`       // what of that is owed still
+	Excess        int64      `json:"excess"`     // what of the part is beyond the payment
 	LedgerAccount string     `json:"ledger_account"`
 	JournalKey    string     `json:"journal_key"`
 	EndedAt       *time.Time `json:"ended_at"`
