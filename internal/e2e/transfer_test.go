@@ -245,7 +245,6 @@ func TestAWorkerKilledAfterEachStepOfATransfer(t *testing.T) {
 		{workflows.ParticipantActivity, true, 100, transfer.Confirmed},
 		{workflows.TransferDecideActivity, true, 100, transfer.Confirmed},
 		{workflows.TransferEndActivity, true, 100, transfer.Confirmed},
-		{workflows.ParticipantActivity + second, true, 100, transfer.Confirmed},
 		{workflows.TransferEndActivity + second, true, 100, transfer.Confirmed},
 	} {
 		t.Run(fmt.Sprintf("%s, %s", story.step, story.want), func(t *testing.T) {
