@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/paylatch/paylatch/internal/cache"
@@ -33,7 +34,12 @@ const (
 	emptyActivity = "bench_empty"
 )
 
-// empty is what a payment's flow would cost if its one step did nothing.
+// registerEmpty registers what a flow would cost whose one step did nothing, whatever its input.
+func registerEmpty(w sdk.Registry) {
+	w.RegisterWorkflowWithOptions(empty, workflow.RegisterOptions{Name: emptyWorkflow})
+	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: emptyActivity})
+}
+
 func empty(ctx workflow.Context, _ workflows.PaymentInput) error {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: 3 * time.Second})
 	return workflow.ExecuteLocalActivity(ctx, emptyActivity).Get(ctx, nil)
@@ -57,8 +63,7 @@ func Callbacks(ctx context.Context, c CallbacksConfig) (*Report, error) {
 	defer h.close()
 	w := worker.New(h.polling, workflows.PaymentsQueue, connections, nil)
 	worker.Register(w, workflows.PaymentsQueue, worker.Activities{Books: h.books, Log: h.Log})
-	w.RegisterWorkflowWithOptions(empty, workflow.RegisterOptions{Name: emptyWorkflow})
-	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: emptyActivity})
+	registerEmpty(w)
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start the worker: %w", err)
 	}

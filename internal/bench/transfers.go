@@ -9,9 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	enums "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
 
 	"github.com/paylatch/paylatch/internal/database"
@@ -37,24 +35,6 @@ type TransfersConfig struct {
 	Display       *Display
 }
 
-const (
-	floorWorkflow = "BenchFloor"
-	floorActivity = "bench_nothing"
-	// localSteps is how many local activities the flow of a transfer has whose legs live in one database: making it tries it.
-	localSteps = 1
-)
-
-// floor is what a transfer would cost if its steps did nothing.
-func floor(ctx workflow.Context) error {
-	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: 3 * time.Second})
-	for range localSteps {
-		if err := workflow.ExecuteLocalActivity(ctx, floorActivity).Get(ctx, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Transfers measures the TCC flow beside a flow that has as many local activities and does nothing, with the API and the
 // worker in one process (eager start) and apart.
 func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
@@ -66,8 +46,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 	service := transfer.NewService(c.Pool, box, nobody{}, log, nil)
 	w := worker.New(c.Worker, workflows.PaymentsQueue, c.Callers, nil)
 	worker.Register(w, workflows.PaymentsQueue, worker.Activities{Books: payment.NewBooks(c.Pool, log), Transfers: service, Log: log})
-	w.RegisterWorkflowWithOptions(floor, workflow.RegisterOptions{Name: floorWorkflow})
-	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: floorActivity})
+	registerEmpty(w)
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
@@ -96,7 +75,7 @@ func Transfers(ctx context.Context, c TransfersConfig) (*Report, error) {
 			run, err := mode.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 				ID: fmt.Sprintf("floor/%s/%d", mode.name, n), TaskQueue: workflows.PaymentsQueue, EnableEagerStart: true,
 				WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-			}, floorWorkflow)
+			}, emptyWorkflow)
 			if err != nil {
 				return 0, err
 			}

@@ -332,18 +332,7 @@ func settle(ctx context.Context, tx pgx.Tx, eventID int64, v Verdict) error {
 
 // lockOrder reads an order and keeps others from moving it until the transaction ends; nil if there is none.
 func lockOrder(ctx context.Context, tx pgx.Tx, tenantID, outTradeNo string) (*order, error) {
-	rows, err := tx.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code, channel_reference, prepay_state FROM payments WHERE tenant_id = $1 AND out_trade_no = $2 FOR UPDATE", tenantID, outTradeNo)
-	if err != nil {
-		return nil, fmt.Errorf("lock the order: %w", err)
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[order])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("lock the order: %w", err)
-	}
-	return found, nil
+	return readOrder(ctx, tx, tenantID, outTradeNo, "FOR UPDATE")
 }
 
 func (b *Books) tell(ev Event, v Verdict) {

@@ -374,8 +374,9 @@ func (e *Entry) claimResume(ctx context.Context, tx pgx.Tx, ev Event, v judged) 
 	return deliveryOf(ev, v), nil
 }
 
-func readOrder(ctx context.Context, db Querier, tenantID, outTradeNo string) (*order, error) {
-	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code, channel_reference, prepay_state FROM payments WHERE tenant_id = $1 AND out_trade_no = $2", tenantID, outTradeNo)
+// readOrder reads what judging needs of an order; nil if there is none. lock follows the statement, empty or FOR UPDATE.
+func readOrder(ctx context.Context, db Querier, tenantID, outTradeNo, lock string) (*order, error) {
+	rows, err := db.Query(ctx, "SELECT id, amount, currency, account_id, state, json_array_length(items) AS items, wants_code, channel_reference, prepay_state FROM payments WHERE tenant_id = $1 AND out_trade_no = $2 "+lock, tenantID, outTradeNo)
 	if err != nil {
 		return nil, fmt.Errorf("read the order: %w", err)
 	}

@@ -41,7 +41,7 @@ type charged struct {
 
 func (fees) find(ctx context.Context, db Querier, ev Event) (c charged, err error) {
 	err = db.QueryRow(ctx, feeSQL, ev.TenantID, creditKey(ev), FeeKey(ev.AccountID, ev.TransactionID), ev.AccountID,
-		ev.Channel+":"+ev.TransactionID+":"+string(channel.PaySuccess), ev.OutTradeNo).
+		successKey(ev.Channel, ev.TransactionID), ev.OutTradeNo).
 		Scan(&c.received, &c.paid, &c.waits, &c.amount, &c.currency, &c.journal, &c.fee, &c.order)
 	if err != nil {
 		return c, fmt.Errorf("look for the payment of a fee: %w", err)
@@ -88,10 +88,15 @@ func foreign() Verdict {
 	return Ignore(Foreign, "it bears no number of ours: it was made by others who use this account of the channel")
 }
 
+// successKey is the key of the event that says that a transaction succeeded.
+func successKey(channelName, transactionID string) string {
+	return channel.Event{Kind: channel.PaySuccess, Subject: transactionID}.Key(channelName, nil)
+}
+
 // IsForeign tells whether the payment of a transaction is known as one of others who use the same account of the channel.
 func IsForeign(ctx context.Context, db Querier, accountID int64, channelName, transactionID string) (is bool, err error) {
 	err = db.QueryRow(ctx, "SELECT EXISTS (SELECT FROM channel_events WHERE account_id = $1 AND event_key = $2 AND outcome = $3)",
-		accountID, channelName+":"+transactionID+":"+string(channel.PaySuccess), Foreign).Scan(&is)
+		accountID, successKey(channelName, transactionID), Foreign).Scan(&is)
 	if err != nil {
 		return false, fmt.Errorf("look for the payment of transaction %s: %w", transactionID, err)
 	}

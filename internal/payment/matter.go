@@ -111,7 +111,7 @@ func (e *Entry) judge(ctx context.Context, db Querier, ev Event, r report) (judg
 	if v, ok, err := e.matters.judge(ctx, db, ev); ok || err != nil {
 		return judged{Verdict: v}, err
 	}
-	known, err := readOrder(ctx, db, ev.TenantID, ev.OutTradeNo)
+	known, err := readOrder(ctx, db, ev.TenantID, ev.OutTradeNo, "")
 	if err != nil {
 		return judged{}, err
 	}

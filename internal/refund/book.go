@@ -194,21 +194,29 @@ func (m *Matter) lockFor(ctx context.Context, tx pgx.Tx, ev payment.Event) (Refu
 		}
 		paymentID, eventID = money.paymentID, money.eventID
 	}
-	if paymentID != nil {
-		if _, err := tx.Exec(ctx, "SELECT FROM payments WHERE id = $1 FOR UPDATE", *paymentID); err != nil {
-			return r, fmt.Errorf("lock the payment: %w", err)
-		}
-	}
-	if eventID != nil {
-		if _, err := tx.Exec(ctx, "SELECT FROM channel_events WHERE id = $1 FOR UPDATE", *eventID); err != nil {
-			return r, fmt.Errorf("lock the money in suspense: %w", err)
-		}
+	if err := lockMoney(ctx, tx, paymentID, eventID); err != nil {
+		return r, err
 	}
 	// A new statement sees what was committed while this one waited.
 	if r, err = find(ctx, tx, ev); err != nil {
 		return r, err
 	}
 	return lock(ctx, tx, r.ID)
+}
+
+// lockMoney locks what a refund is of, the payment or the money in suspense that an event brought: before the refund, as everywhere.
+func lockMoney(ctx context.Context, tx pgx.Tx, paymentID, eventID *int64) error {
+	if paymentID != nil {
+		if _, err := tx.Exec(ctx, "SELECT FROM payments WHERE id = $1 FOR UPDATE", *paymentID); err != nil {
+			return fmt.Errorf("lock the payment: %w", err)
+		}
+	}
+	if eventID != nil {
+		if _, err := tx.Exec(ctx, "SELECT FROM channel_events WHERE id = $1 FOR UPDATE", *eventID); err != nil {
+			return fmt.Errorf("lock the money in suspense: %w", err)
+		}
+	}
+	return nil
 }
 
 func lock(ctx context.Context, tx pgx.Tx, id int64) (Refund, error) {

@@ -265,12 +265,8 @@ func (s *Service) fail(ctx context.Context, r Refund, no *refusal) (Progress, er
 	var v payment.Verdict
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
 		v = payment.Verdict{}
-		if r.PaymentID != nil {
-			if _, err := tx.Exec(ctx, "SELECT FROM payments WHERE id = $1 FOR UPDATE", *r.PaymentID); err != nil {
-				return fmt.Errorf("lock the payment: %w", err)
-			}
-		} else if _, err := tx.Exec(ctx, "SELECT FROM channel_events WHERE id = $1 FOR UPDATE", *r.EventID); err != nil {
-			return fmt.Errorf("lock the money in suspense: %w", err)
+		if err := lockMoney(ctx, tx, r.PaymentID, r.EventID); err != nil {
+			return err
 		}
 		locked, err := lock(ctx, tx, r.ID)
 		if err != nil || locked.State.Ended() || locked.Calls != no.calls {

@@ -116,7 +116,7 @@ func (s *Service) create(ctx context.Context, tx pgx.Tx, r Request) (Refund, boo
 
 // existing finds the refund that has the request's number, if it is the same refund.
 func existing(ctx context.Context, db payment.Querier, r Request) (Refund, error) {
-	there, err := one(ctx, db, "r.tenant_id = $1 AND r.out_refund_no = $2", r.TenantID, r.OutRefundNo)
+	there, err := Find(ctx, db, r.TenantID, r.OutRefundNo)
 	if err != nil {
 		return Refund{}, err
 	}

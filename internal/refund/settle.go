@@ -19,15 +19,11 @@ import (
 // [ledger.ErrInsufficient] where the merchant's balance shall bear it and has too little.
 func Settle(ctx context.Context, pool *pgxpool.Pool, tenantID, outRefundNo string, how receivable.How, reason string, now time.Time) (r Refund, err error) {
 	err = database.InTx(ctx, pool, func(tx pgx.Tx) error {
-		if r, err = one(ctx, tx, "r.tenant_id = $1 AND r.out_refund_no = $2", tenantID, outRefundNo); err != nil {
+		if r, err = Find(ctx, tx, tenantID, outRefundNo); err != nil {
 			return err
 		}
-		locked, id := "SELECT FROM payments WHERE id = $1 FOR UPDATE", r.PaymentID
-		if id == nil {
-			locked, id = "SELECT FROM channel_events WHERE id = $1 FOR UPDATE", r.EventID
-		}
-		if _, err := tx.Exec(ctx, locked, *id); err != nil {
-			return fmt.Errorf("lock what the refund is of: %w", err)
+		if err := lockMoney(ctx, tx, r.PaymentID, r.EventID); err != nil {
+			return err
 		}
 		if r, err = lock(ctx, tx, r.ID); err != nil {
 			return err

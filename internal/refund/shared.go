@@ -34,8 +34,8 @@ func (s *Service) collect(ctx context.Context, r Refund) error {
 	if err == nil && !open {
 		// Nobody gives any more: what is not there yet the merchant pays.
 		err = s.inTx(ctx, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SELECT FROM payments WHERE id = $1 FOR UPDATE", *r.PaymentID); err != nil {
-				return fmt.Errorf("lock the payment: %w", err)
+			if err := lockMoney(ctx, tx, r.PaymentID, nil); err != nil {
+				return err
 			}
 			return fund(ctx, tx, r.ID, r.Awaited)
 		})

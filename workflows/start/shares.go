@@ -68,7 +68,7 @@ func shareOptions(sh share.Share, resume bool) client.StartWorkflowOptions {
 
 // wakeShare hands a result to the sharing's flow; false where that has ended, and the event goes its own way.
 func (s *Starter) wakeShare(ctx context.Context, d payment.Delivery) (delivered bool, err error) {
-	options := s.options(d, workflows.ShareID(d.TenantID, d.Flow.Number))
+	options := s.indexed(d, workflows.ShareID(d.TenantID, d.Flow.Number))
 	_, err = s.client.SignalWithStartWorkflow(ctx, options.ID, workflows.WakeSignal, workflows.Wake{EventID: d.EventID},
 		options, workflows.ProfitShareWorkflow, workflows.ShareInput{ShareID: d.Flow.Row})
 	if alreadyStarted(err) {

@@ -80,7 +80,6 @@ func (s *Starter) Deliver(ctx context.Context, d payment.Delivery) error {
 // task comes with the answer to the start (eager start); elsewhere the option does nothing.
 func (s *Starter) wake(ctx context.Context, d payment.Delivery) (delivered bool, err error) {
 	options := s.options(d, workflows.PaymentID(d.TenantID, d.OutTradeNo))
-	options.TypedSearchAttributes = temporal.SearchAttributes{}
 	options.StaticSummary = "Payment " + d.OutTradeNo + amountText(d) + " by " + d.Channel
 	// A flow that runs has another event: it must be told of this one.
 	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
@@ -105,7 +104,7 @@ func (s *Starter) wake(ctx context.Context, d payment.Delivery) (delivered bool,
 }
 
 func (s *Starter) startEvent(ctx context.Context, d payment.Delivery) error {
-	options := s.options(d, workflows.EventID(d.AccountID, d.EventKey))
+	options := s.indexed(d, workflows.EventID(d.AccountID, d.EventKey))
 	options.StaticSummary = fmt.Sprintf("%s for %s, which is %s%s", d.Kind, d.OutTradeNo, d.OrderState, amountText(d))
 	if d.OrderState == "" {
 		options.StaticSummary = fmt.Sprintf("%s of %s%s", d.Kind, d.OutTradeNo, amountText(d))
@@ -129,13 +128,19 @@ func (s *Starter) options(d payment.Delivery, id string) client.StartWorkflowOpt
 		TaskQueue:                workflows.PaymentsQueue,
 		WorkflowIDReusePolicy:    reuse,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			workflows.TenantAttribute.ValueSet(d.TenantID),
-			workflows.ChannelAttribute.ValueSet(d.Channel),
-			workflows.OrderAttribute.ValueSet(d.OutTradeNo),
-			workflows.StateAttribute.ValueSet(string(d.OrderState)),
-		),
 	}
+}
+
+// indexed are the options of a rare flow, which the engine's index finds by what it is about.
+func (s *Starter) indexed(d payment.Delivery, id string) client.StartWorkflowOptions {
+	options := s.options(d, id)
+	options.TypedSearchAttributes = temporal.NewSearchAttributes(
+		workflows.TenantAttribute.ValueSet(d.TenantID),
+		workflows.ChannelAttribute.ValueSet(d.Channel),
+		workflows.OrderAttribute.ValueSet(d.OutTradeNo),
+		workflows.StateAttribute.ValueSet(string(d.OrderState)),
+	)
+	return options
 }
 
 // StartTransfer implements [transfer.Driver]. With API and worker in one process the first task comes with the answer to
