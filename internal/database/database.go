@@ -120,6 +120,16 @@ func InTenantTx(ctx context.Context, pool *pgxpool.Pool, tenant string, do func(
 	})
 }
 
+// Last runs what a caller wants done last in the transaction that has come so far: nothing of it after an error.
+func Last[Do any](err error, then []Do, run func(Do) error) error {
+	for _, do := range then {
+		if err == nil {
+			err = run(do)
+		}
+	}
+	return err
+}
+
 func retry(ctx context.Context, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()

@@ -72,12 +72,7 @@ func (b *Books) exit(ctx context.Context, tenantID string, eventID int64, action
 			return err
 		}
 		after, err = lockEvent(ctx, tx, "e.id = $1", ev.ID)
-		for _, do := range then {
-			if err == nil {
-				err = do(tx, after)
-			}
-		}
-		return err
+		return database.Last(err, then, func(do Then) error { return do(tx, after) })
 	})
 	if err != nil {
 		return Event{}, fmt.Errorf("event %d: %w", eventID, err)

@@ -92,12 +92,7 @@ func (o *Orders) Create(ctx context.Context, tenantID string, r Request, now tim
 			return err
 		}
 		p, err = readPayment(ctx, tx, tenantID, r.OutTradeNo)
-		for _, do := range then {
-			if err == nil {
-				err = do(tx, p, created)
-			}
-		}
-		return err
+		return database.Last(err, then, func(do func(pgx.Tx, Payment, bool) error) error { return do(tx, p, created) })
 	})
 	if err != nil {
 		return Payment{}, false, fmt.Errorf("create payment %s: %w", r.OutTradeNo, err)
@@ -264,12 +259,7 @@ func (o *Orders) Complete(ctx context.Context, tenantID, outTradeNo string, then
 func (o *Orders) move(ctx context.Context, tenantID, outTradeNo string, to State, update string, then []Moved) (p Payment, err error) {
 	err = database.InTenantTx(ctx, o.pool, tenantID, func(tx pgx.Tx) error {
 		p, err = moveWithin(ctx, tx, tenantID, outTradeNo, to, update)
-		for _, do := range then {
-			if err == nil {
-				err = do(tx, p)
-			}
-		}
-		return err
+		return database.Last(err, then, func(do Moved) error { return do(tx, p) })
 	})
 	if err != nil {
 		return Payment{}, fmt.Errorf("move payment %s to %s: %w", outTradeNo, to, err)

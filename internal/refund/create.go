@@ -13,6 +13,7 @@ import (
 
 	"github.com/paylatch/paylatch/internal/audit"
 	"github.com/paylatch/paylatch/internal/channel"
+	"github.com/paylatch/paylatch/internal/database"
 	"github.com/paylatch/paylatch/internal/ledger"
 	"github.com/paylatch/paylatch/internal/payment"
 	"github.com/paylatch/paylatch/internal/share"
@@ -64,12 +65,7 @@ func (s *Service) Create(ctx context.Context, r Request, then ...Then) (made Ref
 type Then func(tx pgx.Tx, r Refund, created bool) error
 
 func last(tx pgx.Tx, r Refund, created bool, err error, then []Then) error {
-	for _, do := range then {
-		if err == nil {
-			err = do(tx, r, created)
-		}
-	}
-	return err
+	return database.Last(err, then, func(do Then) error { return do(tx, r, created) })
 }
 
 // errTaken says that the number of a refund that was begun belongs to one that was committed meanwhile.

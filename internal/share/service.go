@@ -107,12 +107,7 @@ func (s *Service) Create(ctx context.Context, r Request, then ...Then) (sh Share
 type Then func(tx pgx.Tx, sh Share, created bool) error
 
 func last(tx pgx.Tx, sh Share, created bool, err error, then []Then) error {
-	for _, do := range then {
-		if err == nil {
-			err = do(tx, sh, created)
-		}
-	}
-	return err
+	return database.Last(err, then, func(do Then) error { return do(tx, sh, created) })
 }
 
 // existing finds the sharing that has the number. Errors: [ErrNotFound], [ErrNumberReused].

@@ -131,12 +131,7 @@ func (s *Service) make(ctx context.Context, r Request, mode Mode, fingerprint, l
 				return err
 			}
 			err := s.carryOut(ctx, tx, &t, r)
-			for _, do := range then {
-				if err == nil {
-					err = do(tx, t)
-				}
-			}
-			return err
+			return database.Last(err, then, func(do Then) error { return do(tx, t) })
 		})
 	}
 	if errors.Is(err, errNotMade) {
